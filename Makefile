@@ -21,7 +21,7 @@ DEV := $(VENV)/.installed-dev
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help demo test lint types imports unit test-long test-system stories chaos access-table fuzz records mutants test-lowest test-newest bench docs vendor pictures format clean
+.PHONY: help demo test lint types imports unit test-long test-system stories chaos access-table fuzz records mutants test-lowest test-newest bench docs wheel vendor pictures format clean
 
 help: ## list the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -87,6 +87,19 @@ docs: $(DEV) ## build the documentation into docs/_build/html, warnings are erro
 	$(BIN)/sphinx-build -j auto -W --keep-going -q -b html docs docs/_build/html
 	@echo "open docs/_build/html/index.html"
 
+wheel: ## build the package into dist/, check what an index would show of it, and run its demo in an empty environment
+	rm -rf dist build/wheel
+	$(PYTHON) -m venv --clear build/wheel/tools
+	build/wheel/tools/bin/python -m pip install --quiet --disable-pip-version-check build twine
+	build/wheel/tools/bin/python -m build --quiet --outdir dist .
+	build/wheel/tools/bin/twine check --strict dist/*
+	$(PYTHON) -m venv --clear build/wheel/empty
+	build/wheel/empty/bin/python -m pip install --quiet --disable-pip-version-check "$$(ls dist/*.whl)[live,plot]"
+	cd build/wheel && empty/bin/gantline demo
+	cd build/wheel && export GANTLINE_HOME="$$(mktemp -d)" && empty/bin/gantline up --devices cpu:2 --detach \
+		&& empty/bin/gantline submit -- true && empty/bin/gantline wait 1 --timeout 2m && empty/bin/gantline dashboard --no-open \
+		&& empty/bin/gantline down
+
 vendor: ## fetch the dashboard's libraries (with npm) in the versions of vendor/vendored.json, and check their SHA-256
 	$(PYTHON) .ci/vendor.py src/gantline/live/dashboard/static/vendor
 
@@ -98,7 +111,7 @@ format: $(DEV) ## let ruff repair and format the sources
 	$(BIN)/ruff format .
 
 clean: ## remove the environment and everything generated
-	rm -rf $(VENV) .venv-lowest .venv-newest .lowest.txt build dist docs/_build docs/api docs/cli .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
+	rm -rf $(VENV) .venv-lowest .venv-newest .lowest.txt build dist docs/_build docs/cli .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
 
 $(PY):
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \

@@ -16,10 +16,10 @@ from typing import Any
 
 import numpy as np
 
-from gantline.live.local.runner import LocalRunner
-from gantline.live.records import MemoryStore
-from gantline.live.scheduler import Scheduler
-from gantline.live.spec import JobSpec
+from gantline.live.jobs.spec import JobSpec
+from gantline.live.runners.local.runner import LocalRunner
+from gantline.live.scheduler.scheduler import Scheduler
+from gantline.live.store.records import MemoryStore
 
 _DECISIONS = 20
 

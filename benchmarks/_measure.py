@@ -15,7 +15,7 @@ import numba
 
 from gantline import Trace, simulate
 from gantline.core.policy import Policy
-from gantline.engine.drivers import dense
+from gantline.engine.drivers import record_loop as dense
 from gantline.simulator.run import Run
 
 HISTORY = Path(__file__).parent / "history.csv"

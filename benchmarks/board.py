@@ -24,15 +24,13 @@ import httpx
 import numpy as np
 import uvicorn
 
-from gantline.live.queue_now import QueueNow
+from gantline.live.scheduler.view import DeviceView, JobView, QueueNow, View
+from gantline.live.service import live_board as boards
+from gantline.live.service.access import Caller, Role
 from gantline.live.service.application import LOOPBACK, assembled
-from gantline.live.service.board import board as boards
-from gantline.live.service.board.audience import Audiences
-from gantline.live.service.board.board import LiveBoard
-from gantline.live.service.board.stream import Pump
-from gantline.live.service.roles import Caller, Role
-from gantline.live.service.routes import board as routes
-from gantline.live.view import DeviceView, JobView, View
+from gantline.live.service.board_stream import Audiences, Pump
+from gantline.live.service.live_board import LiveBoard
+from gantline.live.service.routes import history as routes
 
 PER_NODE = 8
 

@@ -1,13 +1,13 @@
 """How fast the kernel is, against a hard-coded C++ loop that only counts GPUs, timed in the same run.
 
-    python -m benchmarks core [--quick] [--only philly|keys|backfill|blox|growth|queue] [--record LABEL]
+    python -m benchmarks core [--quick] [--only philly|backfill|blox|growth|queue] [--record LABEL]
 
-Prints, per policy: the floor's seconds from a trace in memory to the same figures as our summary, and of its loop alone; Gantline's with a
-declared key and first-free placement, the ratio (only where schedules are equal), its loop, and the ratio of the loops; then
-consolidated; then with a key in Python: one that is read once, one that cannot be but is asked about each job by itself, and one that is
-asked about all jobs at every decision. Then backfilling, Blox' workloads in
-rounds per second, and growth: what one more job costs once a cluster has filled. CPU seconds of one core; `--record` adds them to
-`history.csv`, and what was recorded before stands beside every number.
+Prints, per policy: the floor's seconds from a trace in memory to the same figures as our summary, and of its loop
+alone; Gantline's with a declared key and first-free placement, the ratio (only where schedules are equal), its loop,
+and the ratio of the loops; then consolidated; then with a key in Python: one that is read once, and one that is asked
+about all jobs at every decision. Then backfilling, Blox' workloads in rounds per second, and growth: what one more
+job costs once a cluster has filled. CPU seconds of one core; `--record` adds them to `history.csv`, and what was
+recorded before stands beside every number.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from typing import Any
 
 from benchmarks._growth import grown
 from benchmarks._measure import History, machine, timed
-from benchmarks._python_keys import UNREAD, WRITTEN, keys_table
+from benchmarks._python_keys import UNREAD, WRITTEN
 from benchmarks._start import start_table
 
 from gantline import Trace, simulate
@@ -203,15 +203,13 @@ def _exponents(found: dict[tuple[int, int, float], tuple[float, int]]) -> None:
 def main(arguments: list[str]) -> None:
     parser = argparse.ArgumentParser(prog="benchmarks core")
     parser.add_argument("--quick", action="store_true")
-    parser.add_argument("--only", choices=["philly", "keys", "backfill", "blox", "growth", "queue", "start"])
+    parser.add_argument("--only", choices=["philly", "backfill", "blox", "growth", "queue", "start"])
     parser.add_argument("--record", metavar="LABEL", help="add the numbers to benchmarks/history.csv under this label")
     options = parser.parse_args(arguments)
     history = History(options.record)
     print(f"# {machine()}")
     if options.only in (None, "philly"):
         philly_table(options.quick, history)
-    if options.only in (None, "keys"):
-        keys_table(philly(), options.quick, history)
     if options.only in (None, "backfill"):
         backfill_table(options.quick, history)
     if options.only in (None, "blox"):

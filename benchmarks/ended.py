@@ -28,13 +28,13 @@ from benchmarks.live import cpu_seconds
 from gantline.core.inputs import Input, News, Report, Submit
 from gantline.core.options import Option
 from gantline.engine.drivers.live import Live
-from gantline.live.clock import WallClock
-from gantline.live.local.devices import declared
-from gantline.live.records import Entry
+from gantline.live.jobs.spec_file import spec_of
+from gantline.live.runners.local.devices import declared
+from gantline.live.scheduler.loop_thread import WallClock
+from gantline.live.scheduler.setup import Setup, checkpoint_of, make_loop
 from gantline.live.service.client import ENDED, Client
-from gantline.live.setup import Setup, checkpoint_of, make_loop
-from gantline.live.spec_file import spec_of
 from gantline.live.store import SqlStore
+from gantline.live.store.records import Entry
 
 CLIENTS = 4
 

@@ -15,8 +15,8 @@ import numpy as np
 
 from gantline.core.snapshot_json import decode_snapshot
 from gantline.policies.registry import make_policy
-from gantline.systems.heet.policies.elastic_filter import ElasticFilter
-from gantline.systems.shockwave.policies.window import PlanningWindow, plan_window
+from gantline.systems.heet.policies.ways import ElasticFilter
+from gantline.systems.shockwave.policies import PlanningWindow, plan_window
 
 SIZES = ((8, 10), (16, 40), (64, 160))  # nodes of four GPUs, jobs
 

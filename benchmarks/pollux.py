@@ -21,7 +21,7 @@ from gantline.models.goodput.observations import Observations
 from gantline.models.goodput.speed_model import SpeedModel
 from gantline.models.solvers.allocation_search.search import Demand, search
 from gantline.simulator.simulate import simulate
-from gantline.systems.pollux.importer import read
+from gantline.systems.pollux.traces import read
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 

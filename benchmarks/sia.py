@@ -18,12 +18,10 @@ from gantline.core.cluster_spec import parse_cluster
 from gantline.models.goodput.measured import Application, StepTimes, Training
 from gantline.policies.node_classes import node_classes
 from gantline.simulator.simulate import simulate
-from gantline.systems.sia.imitation.beliefs import Fitter
 from gantline.systems.sia.imitation.deciding import SiaScheduler
-from gantline.systems.sia.imitation.jobs import Charges, Request, SiaJob
-from gantline.systems.sia.imitation.measured_types import MeasuredType
+from gantline.systems.sia.imitation.jobs import Charges, Fitter, MeasuredType, Request, SiaJob
 from gantline.systems.sia.imitation.rounds import SiaGrant
-from gantline.systems.sia.policies.configurations import Configurations
+from gantline.systems.sia.policies.program import Configurations
 from gantline.traces.importers.reading import import_trace
 
 SIZES = ((64, 20), (256, 80), (1024, 320), (2048, 640))

@@ -12,11 +12,11 @@ import tempfile
 import time
 from pathlib import Path
 
-from gantline.lab.experiment.backend import choose_backend
 from gantline.lab.experiment.grid import Case, Grid, PolicyChoice
+from gantline.lab.experiment.running.processes import choose_backend
 from gantline.lab.experiment.setting import Setting
-from gantline.lab.experiment.source import TraceSource
 from gantline.lab.experiment.sweep import run_sweep
+from gantline.lab.experiment.trace_source import TraceSource
 
 POLICIES = tuple(PolicyChoice(name) for name in ("fifo", "srtf", "srsf", "las", "tiresias"))
 

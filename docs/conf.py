@@ -24,7 +24,6 @@ extensions = [
     "sphinx.ext.autodoc",
     "sphinx.ext.napoleon",
     "cli_reference",
-    "api_reference",
 ]
 exclude_patterns = ["_build", "_ext"]
 source_suffix = {".md": "markdown", ".rst": "restructuredtext"}

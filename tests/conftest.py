@@ -51,7 +51,7 @@ def accounts_checked() -> Iterator[None]:
     from tests.oracles.accounts import check_accounts
 
     from gantline.engine.drivers.simulation import Simulation
-    from gantline.engine.drivers.virtual import Virtual
+    from gantline.engine.drivers.stepping import Virtual
 
     run = Simulation.run
 

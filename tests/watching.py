@@ -8,7 +8,7 @@ import pytest
 from tests.oracles.books import PhaseWatch
 
 from gantline.engine.drivers.acknowledged import Acknowledged
-from gantline.engine.drivers.virtual import Virtual
+from gantline.engine.drivers.stepping import Virtual
 from gantline.engine.engine import Engine
 from gantline.engine.reconcile import Reconciler
 

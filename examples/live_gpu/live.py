@@ -17,10 +17,10 @@ from typing import Any
 import workload
 
 from gantline.engine.executor import Order
-from gantline.live.local.runner import LocalRunner
-from gantline.live.records import MemoryStore
-from gantline.live.scheduler import Scheduler
-from gantline.live.setup import Setup
+from gantline.live.runners.local.runner import LocalRunner
+from gantline.live.scheduler.scheduler import Scheduler
+from gantline.live.scheduler.setup import Setup
+from gantline.live.store.records import MemoryStore
 
 ENDED = ("succeeded", "failed", "cancelled", "timeout", "rejected")
 _LOOK = 0.2  # seconds between two looks at how they are

@@ -12,9 +12,9 @@ import workload
 
 from gantline.core.cluster import Node
 from gantline.core.slices import gpu_of, whole_and_percent
-from gantline.live.company import TrialGang, crew
-from gantline.live.local.devices import declared
-from gantline.live.local.runner import LocalRunner
+from gantline.live.profiling.colocation_profiling import TrialGang, colocated
+from gantline.live.runners.local.devices import declared
+from gantline.live.runners.local.runner import LocalRunner
 from gantline.models.bundle import Bundle, Profile
 from gantline.models.company_fit import TrialLife, fit_company
 from gantline.traces.files.bundles import read_bundle, write_bundle
@@ -92,7 +92,7 @@ def _measured(
     for kind, node, first in seats:
         launch = lambda steps, kind=kind: workload.launch(kind, steps * size, {})  # noqa: E731
         gangs.append(TrialGang(kind, tuple(range(first, first + size)), launch, part(node)))
-    with crew(lambda home: LocalRunner(home, devices, **how), gangs, sum(node.gpus * part(node) for node in nodes)) as one:
+    with colocated(lambda home: LocalRunner(home, devices, **how), gangs, sum(node.gpus * part(node) for node in nodes)) as one:
         return one.measure(seconds)
 
 

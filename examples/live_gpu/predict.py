@@ -20,7 +20,7 @@ from run import setup_of
 from gantline import simulate
 from gantline.core.arrays import Floats
 from gantline.lab.questions.validity import MEASURES, least_times
-from gantline.live.local.devices import declared
+from gantline.live.runners.local.devices import declared
 from gantline.models.bundle import Bundle
 from gantline.models.model import Gangs
 from gantline.models.profiled_model import ProfiledModel

@@ -25,8 +25,8 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 import workload
 
-from gantline.live.local.devices import declared
-from gantline.live.setup import Setup
+from gantline.live.runners.local.devices import declared
+from gantline.live.scheduler.setup import Setup
 from gantline.traces.files.bundles import read_bundle
 
 TERMS = Path(__file__).with_name("terms.json")

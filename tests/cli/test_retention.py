@@ -12,8 +12,7 @@ from tests.live.service.conftest import Running, until
 
 from gantline.lab.report.rundir import read_run
 from gantline.live.service.client import Client
-from gantline.live.service.home import Home
-from gantline.live.service.options import Options
+from gantline.live.service.home import Home, Options
 
 
 @pytest.fixture(scope="module")

@@ -88,15 +88,27 @@ def test_whatever_the_code_depends_on_matters(before: str, after: str) -> None:
     assert fingerprint(TEXT.replace(before, after)) != fingerprint(TEXT)
 
 
+def test_named_constants_count_where_they_are_read() -> None:
+    from gantline.core.columns import Job
+
+    text = TEXT.replace("import math", "import math\nfrom gantline.core.columns import Job").replace("return at\n", "return Job.GPUS\n")
+    before = fingerprint(text, "apart")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Job, "ARRIVAL", 77)
+        assert fingerprint(text, "apart") == before
+        patch.setattr(Job, "GPUS", 77)
+        assert fingerprint(text, "apart") != before
+
+
 def test_constants_of_our_own_modules_count_where_they_are_read() -> None:
     from gantline.core import columns
 
-    text = TEXT.replace("import math", "import math\nfrom gantline.core import columns").replace("return at\n", "return columns.GPUS\n")
+    text = TEXT.replace("import math", "import math\nfrom gantline.core import columns").replace("return at\n", "return columns.SHARED\n")
     before = fingerprint(text, "apart")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(columns, "ARRIVAL", 77)
+        patch.setattr(columns, "DOWN", 77)
         assert fingerprint(text, "apart") == before
-        patch.setattr(columns, "GPUS", 77)
+        patch.setattr(columns, "SHARED", 77)
         assert fingerprint(text, "apart") != before
 
 
@@ -106,7 +118,7 @@ def test_what_cannot_be_told_is_not_stored() -> None:
 
 
 def test_every_kernel_of_the_package_can_be_told() -> None:
-    for room in ("core", "performance", "solvers", "placement", "policies", "engine", "drivers", "imitations", "report"):
+    for room in ("core", "models", "policies", "engine", "lab.report"):
         package = importlib.import_module(f"gantline.{room}")
         for found in pkgutil.walk_packages(package.__path__, f"gantline.{room}."):
             importlib.import_module(found.name)

@@ -10,7 +10,7 @@ from gantline.core.columns import Job
 from gantline.core.insiders import tables_behind
 from gantline.core.known_rows import KnownRows
 from gantline.core.snapshot_json import decode_snapshot, encode_snapshot
-from gantline.live.layers import Growing
+from gantline.live.scheduler.view import Growing
 
 
 @pytest.mark.parametrize("column", [Job.ESTIMATE, Job.PRIORITY, Job.DEADLINE])

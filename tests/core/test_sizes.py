@@ -11,8 +11,7 @@ from gantline.core.phases import Phase
 from gantline.core.plan import Plan
 from gantline.core.sizes import JobSize
 from gantline.core.snapshot import Snapshot
-from gantline.engine.drivers.faults import Faults
-from gantline.engine.drivers.faulty import FaultyExecutor
+from gantline.engine.drivers.faulty import Faults, FaultyExecutor
 from gantline.models.model import PerformanceModel
 from gantline.policies.elastic.pools import pools
 from gantline.policies.fifo import Fifo

@@ -24,10 +24,8 @@ from gantline.core.windows import parse_windows
 from gantline.engine.assembly.from_trace import assemble
 from gantline.engine.assembly.rules import RunRules
 from gantline.engine.assembly.spec import RunSpec
-from gantline.engine.drivers.choice import make_driver
-from gantline.engine.drivers.simulation import Simulation
-from gantline.engine.drivers.stepping import Driver, Stepping
-from gantline.engine.drivers.virtual import Virtual
+from gantline.engine.drivers.simulation import Simulation, make_driver
+from gantline.engine.drivers.stepping import Driver, Stepping, Virtual
 from gantline.engine.log import Interval
 from gantline.engine.state import State
 from gantline.policies.registry import policy_names

@@ -17,8 +17,7 @@ from gantline.core.node_events import NodeEvent
 from gantline.core.tables import Tables
 from gantline.engine.assembly.load import load_tables
 from gantline.engine.drivers.acknowledged import Acknowledged
-from gantline.engine.drivers.faults import Faults
-from gantline.engine.drivers.faulty import FaultyExecutor
+from gantline.engine.drivers.faulty import Faults, FaultyExecutor
 from gantline.engine.drivers.simulation import Simulation
 from gantline.engine.engine import Engine
 from gantline.engine.executor import Can

@@ -9,7 +9,7 @@ from tests.engine.stories import jobs_of, tell
 
 from gantline import simulate
 from gantline.core.columns import Job
-from gantline.engine.drivers.faults import Faults
+from gantline.engine.drivers.faulty import Faults
 from gantline.engine.log import Interval
 
 

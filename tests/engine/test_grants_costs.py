@@ -15,8 +15,7 @@ from gantline.core.policy import Policy
 from gantline.core.snapshot import Snapshot
 from gantline.engine.assembly.load import load_tables
 from gantline.engine.drivers.acknowledged import Acknowledged
-from gantline.engine.drivers.faults import Faults
-from gantline.engine.drivers.faulty import FaultyExecutor
+from gantline.engine.drivers.faulty import Faults, FaultyExecutor
 from gantline.engine.drivers.simulation import Simulation
 from gantline.engine.engine import Engine
 from gantline.engine.regime import Regime

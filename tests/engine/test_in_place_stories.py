@@ -12,7 +12,7 @@ from tests.engine.stories import Ending, tell
 
 from gantline.core.columns import Job
 from gantline.core.inputs import Action, JobRequest
-from gantline.engine.drivers.faults import Faults
+from gantline.engine.drivers.faulty import Faults
 from gantline.engine.executor import Can
 
 EVERYTHING = frozenset(Can)

@@ -18,11 +18,9 @@ from gantline.core.node_events import NodeEvent
 from gantline.core.phases import Phase
 from gantline.core.plan import Assignment, Assignments, Mode, Plan
 from gantline.core.reasons import Reason
-from gantline.engine.commit import commit_assignments
-from gantline.engine.commit_groups import CommitGroups
-from gantline.engine.commit_shared import CommitShared
+from gantline.engine.commit.commit import commit_assignments
 from gantline.engine.engine import Engine
-from gantline.engine.shown_gangs import ColumnsInForce, ColumnsOfGrants
+from gantline.engine.shown_gangs import ColumnsOfGrants, ColumnsOfPlans
 
 JOBS, DEVICES = 8, 9
 
@@ -132,7 +130,7 @@ def test_both_ways_give_the_same_devices_speeds_times_and_reasons(
                 engine.apply(NodeEvent(10.0 * step, f"{engine.state.tables.cluster.nodes[int(name[0])].name}{name[1:]}", kind))
         compiled.commit(Plan.assign(rows))
         general.state.log.reserve(500, 2000)
-        commit_assignments(general.grants, general.state.rows, Assignments.of(rows), general=True)
+        commit_assignments(general.grants, general.state.rows, Assignments.of(rows), slowly=True)
         for ours, theirs in zip(columns(compiled), columns(general)):
             differ = np.argwhere(~np.isclose(ours, theirs, equal_nan=True))
             assert len(differ) == 0, (step, differ.tolist(), ours[tuple(differ.T)], theirs[tuple(differ.T)])
@@ -152,7 +150,7 @@ def assert_models_are_shown_what_was_granted(engine: Engine) -> None:
     shown, rows = engine.grants.speeds.shown, engine.state.running_rows
     pieces = shown.pieces(rows)
     ours, theirs = pieces.columns, ColumnsOfGrants(shown, rows, list(pieces.grants))
-    assert isinstance(ours, ColumnsInForce)
+    assert isinstance(ours, ColumnsOfPlans)
     for one, other in ((ours.special, theirs.special), (ours.shared, theirs.shared), (ours.group, theirs.group)):
         assert one.tolist() == other.tolist()
     for name in ("offset", "fraction", "memory_cap"):
@@ -168,28 +166,18 @@ LINKS = [Assignment(k, group=k // 4, mode=Mode.INTERLEAVE, offset=0.5 * k, devic
 
 
 @pytest.mark.parametrize(
-    ("way", "rows", "devices"),
+    ("rows", "devices"),
     [
-        (CommitGroups, PAIRS, [(k // 2,) for k in range(JOBS)]),
-        (CommitShared, [replace(one, limit=50.0) for one in PAIRS], [(k // 2,) for k in range(JOBS)]),
-        (CommitGroups, LINKS, [(k // 2,) if k % 2 == 0 else () for k in range(JOBS)]),
+        (PAIRS, [(k // 2,) for k in range(JOBS)]),
+        ([replace(one, limit=50.0) for one in PAIRS], [(k // 2,) for k in range(JOBS)]),
+        (LINKS, [(k // 2,) if k % 2 == 0 else () for k in range(JOBS)]),
     ],
 )
-def test_plans_of_pairs_and_of_shifts_on_links_take_the_compiled_way(
-    way: Any, rows: list[Assignment], devices: list[tuple[int, ...]], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    compiled, _ = twins([1] * JOBS, 0.0, 0.0)
-    made: list[Any] = []
-    usual = way.made
-
-    def noted(*given: Any) -> Any:
-        made.append(usual(*given))
-        return made[-1]
-
-    monkeypatch.setattr(way, "made", staticmethod(noted))
-    compiled.commit(Plan.assign(rows))
-    assert [one is not None for one in made] == [True]
-    assert [compiled.grants.devices(row) for row in range(JOBS)] == devices
+def test_plans_of_pairs_and_of_shifts_on_links_are_not_committed_one_by_one(rows: list[Assignment], devices: list[tuple[int, ...]]) -> None:
+    engine, _ = twins([1] * JOBS, 0.0, 0.0)
+    engine.commit(Plan.assign(rows))
+    assert engine.grants.slow_commits == 0
+    assert [engine.grants.devices(row) for row in range(JOBS)] == devices
 
 
 def test_members_of_a_group_on_links_share_only_the_devices_that_several_of_them_name() -> None:
@@ -200,17 +188,15 @@ def test_members_of_a_group_on_links_share_only_the_devices_that_several_of_them
     assert compiled.state.tables.D[Device.HOLDER, :3].tolist() == [SHARED, 2, 3]
 
 
-def test_a_guest_for_which_too_little_device_memory_is_left_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_guest_for_which_too_little_device_memory_is_left_waits() -> None:
     engine, _ = twins([1] * JOBS, 0.0, 0.0, memory=24.0)  # 24, 12 and 8 GB in turn, and devices of 32
 
     def guests(*pairs: tuple[int, int]) -> None:
         engine.commit(Plan.assign([Assignment(job, devices=(device,), mode=Mode.SPACE, fraction=0.5) for job, device in pairs]))
 
-    monkeypatch.setattr(CommitShared, "made", staticmethod(lambda *_: pytest.fail("these are committed as columns, or one by one")))
-    with monkeypatch.context() as elsewhere:
-        elsewhere.setattr(CommitShared, "made", staticmethod(lambda *_: None))
-        guests((0, 0), (3, 0), (1, 1), (4, 1))
+    guests((0, 0), (3, 0), (1, 1), (4, 1))
     assert [engine.grants.devices(job) for job in (0, 3, 1, 4)] == [(0,), (), (1,), (1,)]
     assert engine.state.tables.I[Job.REASON, 3] == int(Reason.DEVICE_MEMORY)
     guests((0, 0), (1, 1), (4, 1), (2, 1), (5, 2))
     assert [engine.grants.devices(job) for job in (2, 5)] == [(1,), (2,)]
+    assert engine.grants.slow_commits == 1  # only where memory might not suffice

@@ -7,12 +7,11 @@ import pytest
 
 from gantline.core.cluster_spec import parse_cluster
 from gantline.core.columns import Job
+from gantline.engine.assembly.finders import stops_of
 from gantline.engine.assembly.load import load_tables
 from gantline.engine.assembly.spec import RunSpec
-from gantline.engine.assembly.stops import stops_of
 from gantline.engine.drivers.acknowledged import Acknowledged
-from gantline.engine.drivers.faults import Faults
-from gantline.engine.drivers.faulty import FaultyExecutor
+from gantline.engine.drivers.faulty import Faults, FaultyExecutor
 from gantline.engine.drivers.simulation import Simulation
 from gantline.engine.engine import Engine
 from gantline.engine.regime import Regime

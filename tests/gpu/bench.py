@@ -15,9 +15,9 @@ import pytest
 from tests.live.specs import contact_of, end_all
 
 from gantline.engine.executor import News, Order, Report, Verb
-from gantline.live.bulletins import Bulletin
-from gantline.live.launch import Launch
-from gantline.live.local.runner import LocalRunner
+from gantline.live.jobs.launch import Launch
+from gantline.live.runners.local.runner import LocalRunner
+from gantline.live.runners.runner_events import RunnerEvents
 
 ROOT = Path(__file__).parents[2]
 LIMIT = 180.0  # seconds after which a test gives up waiting, however slow the machine
@@ -46,8 +46,8 @@ class Bench:
         self.received: list[Report] = []
         self.runner.attach(contact_of(self.runner, launches.__getitem__, self._tell))
 
-    def _tell(self, bulletin: Bulletin) -> None:
-        self.received += [report for report, _ in bulletin.reports]
+    def _tell(self, events: RunnerEvents) -> None:
+        self.received += [report for report, _ in events.reports]
 
     def order(self, verb: Verb, row: int, epoch: int, devices: tuple[int, ...] = (), **more: Any) -> None:
         self.runner.send(Order(verb, row, epoch, devices, **more), 0.0)

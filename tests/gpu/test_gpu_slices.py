@@ -16,7 +16,7 @@ from tests.gpu.bench import Bench, bench, has_gpu, python
 from tests.gpu.test_one_gpu import ddp, numbers
 
 from gantline.engine.executor import News, Verb
-from gantline.live.local.mps import CONTROL, Mps
+from gantline.live.runners.local.slices import CONTROL, Mps
 
 pytestmark = [
     pytest.mark.skipif(shutil.which(CONTROL) is None, reason=f"{CONTROL} is not installed"),
@@ -89,7 +89,7 @@ def test_a_job_that_wants_more_memory_than_its_slices_fails_alone(tmp_path: Path
     pytest.importorskip("pynvml", reason="nvidia-ml-py is not installed, so that the memory of slices is not known")
     import torch
 
-    from gantline.live.local.devices import short_name
+    from gantline.live.runners.local.devices import short_name
 
     kind = short_name(torch.cuda.get_device_name(0))
     with bench(tmp_path, f"{kind}/8", python("-c", EATS), python("-c", GOES_ON)) as one:

@@ -18,10 +18,9 @@ from tests.gpu.bench import ROOT, bench, has_gpu, needs_gpu, needs_torch, python
 from gantline.core.grant import Grant
 from gantline.core.plan import Assignment, Mode
 from gantline.engine.executor import News, Verb
-from gantline.live.launch import Launch
-from gantline.live.local.capacity import with_capacity
-from gantline.live.local.devices import discovered, short_name
-from gantline.live.local.mps import Mps
+from gantline.live.jobs.launch import Launch
+from gantline.live.runners.local.devices import discovered, short_name, with_capacity
+from gantline.live.runners.local.slices import Mps
 
 SEES = "import torch; print('sees', torch.cuda.device_count(), torch.cuda.is_available())"
 MULTIPLIES = """

@@ -14,8 +14,7 @@ import pytest
 from tests.hostile.test_given_code import JOBS, PROGRAM
 
 from gantline.cli.main import main
-from gantline.live.service.results.detail import detail
-from gantline.live.service.results.folder import ResultsFolder, about
+from gantline.live.service.results_folder import ResultsFolder, about, detail
 
 ANSWERS = (0, 1, 2, 3, 4)  # of a command: what it found, or what is wrong with the file; 70 would be a defect
 _EXAMPLES = 8

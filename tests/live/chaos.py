@@ -23,12 +23,11 @@ from tests.live.lives import wait_for
 from tests.live.specs import ENDED
 
 from gantline.core.errors import GantlineError
-from gantline.live.local.files import read_json, started_at
-from gantline.live.replay import replay_store
+from gantline.live.runners.local.files import read_json, started_at
+from gantline.live.scheduler.replay import replay_store
 from gantline.live.service.client import Client
-from gantline.live.service.home import Home
+from gantline.live.service.home import Home, Options
 from gantline.live.service.jobs_folder import JobsFolder
-from gantline.live.service.options import Options
 from gantline.live.service.serve import serve
 from gantline.live.store import SqlStore
 

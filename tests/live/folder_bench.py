@@ -12,10 +12,9 @@ from tests.live.specs import contact_of
 
 from gantline.engine.executor import Order, Report
 from gantline.lab.conformance.runner import Told
-from gantline.live.bulletins import Bulletin
-from gantline.live.launch import Launch
-from gantline.live.roll_call import Present
-from gantline.live.runner import Runner
+from gantline.live.jobs.launch import Launch
+from gantline.live.runners.runner import Runner
+from gantline.live.runners.runner_events import Present, RunnerEvents
 
 SAVES_AND_WAITS = """
 trap 'touch $GANTLINE_CHECKPOINT/saved' USR1
@@ -43,7 +42,7 @@ class FolderExecutor(Generic[Kind]):
 
     def __init__(self, home: Path, make: Callable[[Path], Kind]) -> None:
         self.home = home
-        self.executor, self._received = make(home), deque[Bulletin]()
+        self.executor, self._received = make(home), deque[RunnerEvents]()
         self.executor.roll_call()
         self.executor.attach(contact_of(self.executor, lambda row: self.launch, self._received.append))
 
@@ -56,7 +55,7 @@ class FolderExecutor(Generic[Kind]):
     def receive(self) -> list[Report]:
         time.sleep(0.05)
         told = [self._received.popleft() for _ in range(len(self._received))]
-        return [report for bulletin in told for report, _ in bulletin.reports]
+        return [report for events in told for report, _ in events.reports]
 
 
 class FolderBench(Generic[Kind]):
@@ -73,7 +72,7 @@ class FolderBench(Generic[Kind]):
         self._told: list[Told] = []
         self.executor = self._make(self.home)
         present = list(self.executor.roll_call())
-        self.executor.attach(contact_of(self.executor, lambda row: self.launch, lambda bulletin: self._told.extend(bulletin.reports)))
+        self.executor.attach(contact_of(self.executor, lambda row: self.launch, lambda events: self._told.extend(events.reports)))
         return present
 
     def send(self, order: Order) -> None:

@@ -17,8 +17,8 @@ from tests.live.specs import ENDED, LIMIT, Spec, shell
 
 from gantline.core.errors import RefusedError
 from gantline.core.inputs import Action
-from gantline.live.local.runner import LocalRunner
-from gantline.live.scheduler import Scheduler
+from gantline.live.runners.local.runner import LocalRunner
+from gantline.live.scheduler.scheduler import Scheduler
 from gantline.live.store.store import SqlStore
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from gantline.live.local.mps import Daemon
+from gantline.live.runners.local.slices import Daemon
 
 PROGRAM = """#!/bin/sh
 file=$CUDA_MPS_PIPE_DIRECTORY/nvidia-cuda-mps-control.pid

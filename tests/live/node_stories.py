@@ -13,8 +13,8 @@ from typing import NamedTuple, Protocol
 
 from tests.live.specs import Spec, state, until
 
-from gantline.live.replay import replay_store
-from gantline.live.scheduler import Scheduler
+from gantline.live.scheduler.replay import replay_store
+from gantline.live.scheduler.scheduler import Scheduler
 from gantline.live.store import SqlStore
 
 NAMES = "abcde"
@@ -108,7 +108,9 @@ class Story:
                     if self.draw.random() < 0.5:  # else the next event comes before anything has followed from this one
                         self.settle(scheduler)
                 self.settle(scheduler)
-                assert all(scheduler.book[job].failures == scheduler.book[job].lost == 0 for job in self.jobs), "a retry was counted"
+                assert all(scheduler.registry[job].failures == scheduler.registry[job].lost == 0 for job in self.jobs), (
+                    "a retry was counted"
+                )
             self.happen()
         assert not self.stage.breaches, self.stage.breaches
         assert replay_store(self.store).difference is None

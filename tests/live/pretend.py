@@ -15,10 +15,9 @@ from tests.live.node_stories import Sent
 from gantline.core.cluster import Cluster, Node
 from gantline.core.inputs import Fault
 from gantline.engine.executor import Can, News, Order, Report, Verb
-from gantline.live.bulletins import Bulletin, Ending, NodeNews, NodeState
-from gantline.live.premises import Contact, Premises
-from gantline.live.roll_call import KeptIncarnation, Present
-from gantline.live.runner import Runner
+from gantline.live.runners.runner import Runner
+from gantline.live.runners.runner_context import Contact, RunnerContext
+from gantline.live.runners.runner_events import Ending, KeptIncarnation, NodeNews, NodeState, Present, RunnerEvents
 
 
 @dataclass
@@ -73,7 +72,7 @@ class PretendRunner(Runner):
         self.machines, self._abilities, self._contact, self._closed = machines, abilities, None, False
 
     @classmethod
-    def open(cls, premises: Premises) -> Self:
+    def open(cls, context: RunnerContext) -> Self:
         raise NotImplementedError
 
     _contact: Contact | None
@@ -177,11 +176,11 @@ class PretendRunner(Runner):
             devices = tuple(d for place in life.places if (d := self.contact.device(*place)) is not None) if life.over is None else ()
             report = Report(life.over or News.STARTED, row, life.epoch, self.contact.clock.now(), 0.0, devices, lost=life.lost)
             found.append((report, None if life.over is None else Ending(life.exit, "its node is lost" if life.lost else "")))
-        self.contact.tell(Bulletin(nodes, tuple(found)))
+        self.contact.tell(RunnerEvents(nodes, tuple(found)))
 
     # --- what happens by itself -----------------------------------------------------------------------------------------
     def lose(self, name: str) -> None:
-        """A node is gone, and this is noticed: the bulletin has the node, then its gangs."""
+        """A node is gone, and this is noticed: the events has the node, then its gangs."""
         with self.machines.lock:
             hit = self.machines.kill(name)
             self._tell(*hit, nodes=(NodeNews(name, NodeState.LOST, why="silent for longer than its lease"),))

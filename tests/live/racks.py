@@ -21,15 +21,14 @@ from tests.live.specs import until
 
 from gantline.core.cluster import Cluster, Node
 from gantline.engine.executor import Order, Verb
-from gantline.live.bulletins import NodeNews, NodeState
-from gantline.live.launch import Launch
-from gantline.live.local.devices import Machine
-from gantline.live.local.execution import Execution, LocalKeepers
-from gantline.live.local.files import read_json
-from gantline.live.local.incarnation import Incarnation
-from gantline.live.local.incarnations import Incarnations
-from gantline.live.local.runner import LocalRunner
-from gantline.live.premises import Contact
+from gantline.live.jobs.launch import Launch
+from gantline.live.runners.local.devices import Machine
+from gantline.live.runners.local.execution import Execution, LocalKeepers
+from gantline.live.runners.local.files import read_json
+from gantline.live.runners.local.incarnation import Incarnation, Incarnations
+from gantline.live.runners.local.runner import LocalRunner
+from gantline.live.runners.runner_context import Contact
+from gantline.live.runners.runner_events import NodeNews, NodeState
 
 _LOOK = 0.02  # seconds between two looks at the rack
 

@@ -12,15 +12,15 @@ from typing import Any
 from tests.waiting import LIMIT, until
 
 from gantline.core.inputs import Submit
-from gantline.live.bulletins import Bulletin
-from gantline.live.clock import WallClock
-from gantline.live.launch import Launch
-from gantline.live.local.incarnation import Incarnation
-from gantline.live.local.runner import LocalRunner
-from gantline.live.premises import Contact, Task
-from gantline.live.records import MemoryStore, Store
-from gantline.live.runner import Runner
-from gantline.live.scheduler import Scheduler
+from gantline.live.jobs.launch import Launch
+from gantline.live.runners.local.incarnation import Incarnation
+from gantline.live.runners.local.runner import LocalRunner
+from gantline.live.runners.runner import Runner
+from gantline.live.runners.runner_context import Contact, Task
+from gantline.live.runners.runner_events import RunnerEvents
+from gantline.live.scheduler.loop_thread import WallClock
+from gantline.live.scheduler.scheduler import Scheduler
+from gantline.live.store.records import MemoryStore, Store
 
 __all__ = ["LIMIT", "until"]
 ENDED = ("succeeded", "failed", "cancelled", "timeout", "rejected")
@@ -87,7 +87,7 @@ def running(home: Path, devices: str = "cpu:2", policy: str = "fifo", store: Sto
         end_all(home)
 
 
-def contact_of(runner: Runner, launch: Callable[[int], Launch], tell: Callable[[Bulletin], None]) -> Contact:
+def contact_of(runner: Runner, launch: Callable[[int], Launch], tell: Callable[[RunnerEvents], None]) -> Contact:
     """A scheduler as a runner sees it, where row k is the job ``job{k}``."""
     clock = WallClock(time.time())
     return Contact(lambda row: Task(f"job{row}", launch(row)), lambda job: int(job[3:]), clock, tell, lambda: runner.cluster)

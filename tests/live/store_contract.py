@@ -10,9 +10,9 @@ import pytest
 from sqlalchemy import text
 
 from gantline.core.errors import RefusedError
-from gantline.live.records import Entry, Store
 from gantline.live.store import QueueRow, SqlStore, StoreError, TokenRow
-from gantline.live.store.migrate import migrate
+from gantline.live.store.connection import migrate
+from gantline.live.store.records import Entry, Store
 from gantline.live.store.schema import HEAD, metadata
 
 

@@ -7,8 +7,8 @@ from pathlib import Path
 from tests.live.specs import ended, running, shell, state, until
 
 from gantline.core.inputs import Action
-from gantline.live.replay import replay_store
-from gantline.live.spec_file import spec_of
+from gantline.live.jobs.spec_file import spec_of
+from gantline.live.scheduler.replay import replay_store
 from gantline.live.store import SqlStore
 
 
@@ -41,7 +41,7 @@ def test_tasks_are_stored_once_and_come_back_whole(tmp_path: Path) -> None:
         scheduler.submit(shell("sleep 1000"))
         spec = {"run": ["echo", "task $ARRAY_INDEX"], "name": "sweep", "array": "0-2%1", "env": {"A": "1"}}
         tasks = scheduler.submit(spec_of(spec), "ann", "once")
-        before = {name: (scheduler.book[name].spec, scheduler.book[name].launch, scheduler.book[name].holds) for name in tasks}
+        before = {name: (scheduler.registry[name].spec, scheduler.registry[name].launch, scheduler.registry[name].holds) for name in tasks}
         assert [before[name][1].command for name in tasks] == [("echo", f"task {k}") for k in range(3)]
         assert [sorted(before[name][2]) for name in tasks] == [[], ["array-limit"], ["array-limit"]]
         with store.transaction() as write:
@@ -53,7 +53,7 @@ def test_tasks_are_stored_once_and_come_back_whole(tmp_path: Path) -> None:
     assert (one["user"], one["request"], one["spec"]["index"], one["launch"]["env"]) == ("ann", "once", 2, {"A": "1"})
     with running(tmp_path, "cpu:1", store=store) as scheduler:
         for name in tasks:
-            job = scheduler.book[name]
+            job = scheduler.registry[name]
             assert (job.spec, job.launch, job.holds) == before[name]
         assert scheduler.submit(spec_of(spec), "ann", "once") == tasks
     store.close()

@@ -9,9 +9,9 @@ import pytest
 from tests.live.specs import ended, running, shell
 
 from gantline.core.errors import NotFoundError, RefusedError
-from gantline.live.replay import replay_store
+from gantline.live.scheduler.replay import replay_store
 from gantline.live.store import SqlStore
-from gantline.live.store.backup import back_up
+from gantline.live.store.connection import back_up
 
 
 def test_a_copy_made_while_it_runs_is_a_store(tmp_path: Path) -> None:

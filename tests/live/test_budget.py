@@ -6,8 +6,8 @@ from pathlib import Path
 
 from tests.live.specs import ended, running, shell, state, until
 
-from gantline.live.replay import replay_store
-from gantline.live.setup import Setup
+from gantline.live.scheduler.replay import replay_store
+from gantline.live.scheduler.setup import Setup
 from gantline.live.store import SqlStore
 from gantline.traces.files.given_code import GivenCode
 

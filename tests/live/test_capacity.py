@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from gantline.live.local import capacity
-from gantline.live.local.capacity import with_capacity
-from gantline.live.local.devices import FoundGpu, declared
+from gantline.live.runners.local import devices as capacity
+from gantline.live.runners.local.devices import FoundGpu, declared, with_capacity
 
 
 def test_gpus_have_the_memory_that_nvml_says_and_cpu_slots_none(monkeypatch: pytest.MonkeyPatch) -> None:

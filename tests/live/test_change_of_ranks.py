@@ -12,13 +12,13 @@ import pytest
 from tests.live.specs import Spec, ended, running, state, until
 
 from gantline.core.inputs import Action
-from gantline.live.launch import Launch
-from gantline.live.local.files import read_json, say_first, write_json
-from gantline.live.local.ranks import Ranks
-from gantline.live.local.runner import LocalRunner
-from gantline.live.local.switching import seats
-from gantline.live.records import MemoryStore
-from gantline.live.scheduler import Scheduler
+from gantline.live.jobs.launch import Launch
+from gantline.live.runners.local.execution import staying_ranks
+from gantline.live.runners.local.files import read_json, say_first, write_json
+from gantline.live.runners.local.ranks import Ranks
+from gantline.live.runners.local.runner import LocalRunner
+from gantline.live.scheduler.scheduler import Scheduler
+from gantline.live.store.records import MemoryStore
 
 ROOT = Path(__file__).parents[2]
 POLICY = f"{ROOT}/tests/engine/assigning.py:AsAsked"
@@ -148,11 +148,11 @@ def test_a_newcomer_that_was_lost_when_the_others_took_it_in_breaks_the_change(t
 
 
 def test_a_rank_stays_with_its_gpu_and_any_slot_is_as_good_as_another() -> None:
-    assert seats((0, 1, 2), (2, 4, 0), alike=False) == ((0, 2), (0, 2, 4))
-    assert seats((0, 1), (1,), alike=False) == ((1,), (1,))
-    assert seats((0, 1), (1,), alike=True) == ((0,), (1,))
-    assert seats((0,), (1, 2), alike=True) == ((0,), (1, 2))
-    assert seats((0,), (1, 2), alike=False)[0] == (), "nobody stays: then it must be stopped"
+    assert staying_ranks((0, 1, 2), (2, 4, 0), alike=False) == ((0, 2), (0, 2, 4))
+    assert staying_ranks((0, 1), (1,), alike=False) == ((1,), (1,))
+    assert staying_ranks((0, 1), (1,), alike=True) == ((0,), (1,))
+    assert staying_ranks((0,), (1, 2), alike=True) == ((0,), (1, 2))
+    assert staying_ranks((0,), (1, 2), alike=False)[0] == (), "nobody stays: then it must be stopped"
 
 
 def test_a_service_that_dies_in_between_finds_the_gang_changing(tmp_path: Path) -> None:

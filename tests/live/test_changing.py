@@ -1,4 +1,4 @@
-"""The terms of jobs that wait are changed: in the journal and in the book together, so that the next life knows them."""
+"""The terms of jobs that wait are changed: in the journal and in the registry together, so that the next life knows them."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from tests.live.specs import ended, running, shell, until
 
 from gantline.core.errors import RefusedError
 from gantline.core.inputs import Action
-from gantline.live.changing import change_jobs
-from gantline.live.replay import replay_store
-from gantline.live.spec_file import spec_of
+from gantline.live.jobs.spec_file import spec_of
+from gantline.live.scheduler.replay import replay_store
+from gantline.live.scheduler.requests import change_jobs
 from gantline.live.store import SqlStore
 
 
@@ -32,8 +32,8 @@ def test_a_change_of_one_task_outlives_a_restart_and_is_replayed(tmp_path: Path)
         jobs = scheduler.view().jobs
         assert [(jobs[one].name, jobs[one].estimate) for one in (first, second, third)] == [("one", 7200), ("two", 300), ("sweep", 60)]
         assert jobs[first].priority == jobs[second].priority > jobs[third].priority
-        assert [scheduler.book[one].launch.time_limit for one in (first, second, third)] == [7200, 7200, 60]
-        assert [scheduler.book[one].launch.array_index for one in (first, second, third)] == [0, 1, 2]
+        assert [scheduler.registry[one].launch.time_limit for one in (first, second, third)] == [7200, 7200, 60]
+        assert [scheduler.registry[one].launch.array_index for one in (first, second, third)] == [0, 1, 2]
         scheduler.request([blocker], Action.CANCEL)
         assert ended(scheduler, first, second, third) == ["succeeded"] * 3
         with pytest.raises(RefusedError, match="has ended"):

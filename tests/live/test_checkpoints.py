@@ -17,12 +17,11 @@ from gantline.core.columns import Job
 from gantline.core.inputs import Action, Input, JobRequest, News, Report, SetQueue, Submit, Use
 from gantline.core.node_events import NodeEvent
 from gantline.core.phases import Phase
-from gantline.engine.drivers.faults import Faults
-from gantline.engine.drivers.faulty import FaultyExecutor
+from gantline.engine.drivers.faulty import Faults, FaultyExecutor
 from gantline.engine.drivers.journal import Journal
 from gantline.engine.drivers.live import Live
 from gantline.engine.executor import Can
-from gantline.live.setup import Setup, checkpoint_of, make_loop
+from gantline.live.scheduler.setup import Setup, checkpoint_of, make_loop
 
 CLUSTER = parse_cluster("2x4")
 RIGID, SUPPLE = frozenset({Can.SHARE, Can.BATCH}), frozenset(Can)

@@ -6,7 +6,7 @@ from gantline.core.cluster_spec import parse_cluster
 from gantline.core.columns import Device, Node
 from gantline.core.tables import Tables
 from gantline.core.windows import AdvanceWindow
-from gantline.live.device_views import DeviceViews
+from gantline.live.scheduler.view import DeviceViews
 
 
 def test_only_what_changes_is_made_anew() -> None:

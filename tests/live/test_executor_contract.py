@@ -17,13 +17,12 @@ import gantline
 from gantline.core.columns import Job
 from gantline.core.phases import RUNNING
 from gantline.engine.drivers.acknowledged import Prompt
-from gantline.engine.drivers.faults import Faults
-from gantline.engine.drivers.faulty import FaultyExecutor
+from gantline.engine.drivers.faulty import Faults, FaultyExecutor
 from gantline.engine.executor import Can, Report
 from gantline.lab.conformance.executor import Bench, ExecutorContract, InPlaceContract
-from gantline.live.bulletins import Bulletin
-from gantline.live.launch import Launch
-from gantline.live.local.runner import LocalRunner
+from gantline.live.jobs.launch import Launch
+from gantline.live.runners.local.runner import LocalRunner
+from gantline.live.runners.runner_events import RunnerEvents
 
 
 class VirtualBench:
@@ -102,7 +101,7 @@ class LocalBench:
 
     def __init__(self, home: Path, launch: Launch) -> None:
         self.home = home
-        self.executor, self._received = LocalRunner(home, "cpu:4"), deque[Bulletin]()
+        self.executor, self._received = LocalRunner(home, "cpu:4"), deque[RunnerEvents]()
         self.executor.attach(contact_of(self.executor, lambda row: launch, self._received.append))
 
     def now(self) -> float:
@@ -114,7 +113,7 @@ class LocalBench:
     def receive(self) -> list[Report]:
         time.sleep(0.03)
         told = [self._received.popleft() for _ in range(len(self._received))]
-        return [report for bulletin in told for report, _ in bulletin.reports]
+        return [report for events in told for report, _ in events.reports]
 
 
 class TestPrompt(ExecutorContract):

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from tests.live.specs import ended, running, shell, state, until
 
-from gantline.live.local import fork_server, runner
-from gantline.live.scheduler import Scheduler
+from gantline.live.runners.local import fork_server, runner
+from gantline.live.scheduler.scheduler import Scheduler
 
 
 @pytest.fixture(autouse=True)
@@ -20,7 +20,7 @@ def fork_servers_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def fork_server_of(scheduler: Scheduler) -> int:
-    process = scheduler.runner.fork_server._process
+    process = scheduler.runner.fork_server.process
     assert process is not None
     return process.pid
 

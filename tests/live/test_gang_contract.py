@@ -16,12 +16,11 @@ import pytest
 from tests.live.specs import end_all
 
 from gantline.engine.executor import News, Order, Report, Verb
-from gantline.lab.conformance.gang_bench import GangBench
-from gantline.lab.conformance.gangs import GangContract
-from gantline.live.bulletins import Bulletin, Ending
-from gantline.live.local.incarnation import Incarnation
-from gantline.live.local.runner import LocalRunner
-from gantline.live.premises import Contact, Task
+from gantline.lab.conformance.gangs import GangBench, GangContract
+from gantline.live.runners.local.incarnation import Incarnation
+from gantline.live.runners.local.runner import LocalRunner
+from gantline.live.runners.runner_context import Contact, Task
+from gantline.live.runners.runner_events import Ending, RunnerEvents
 
 
 class LocalGangs(GangBench):
@@ -56,8 +55,8 @@ class EchoesDevices(LocalRunner):
     ordered: tuple[int, ...] = ()
 
     def attach(self, contact: Contact) -> None:
-        def tell(bulletin: Bulletin) -> None:
-            contact.tell(Bulletin((), tuple((replace(report, devices=self.ordered), ending) for report, ending in bulletin.reports)))
+        def tell(events: RunnerEvents) -> None:
+            contact.tell(RunnerEvents((), tuple((replace(report, devices=self.ordered), ending) for report, ending in events.reports)))
 
         super().attach(replace(contact, tell=tell))
 
@@ -100,7 +99,7 @@ class ReportsTheEndTooEarly(LocalRunner):
     def send(self, order: Order, now: float) -> None:
         super().send(order, now)
         if order.verb is Verb.STOP:
-            self._contact.tell(Bulletin(reports=((Report(News.STOPPED, order.row, order.epoch, time.time()), Ending()),)))
+            self._contact.tell(RunnerEvents(reports=((Report(News.STOPPED, order.row, order.epoch, time.time()), Ending()),)))
 
 
 @pytest.mark.parametrize(

@@ -15,11 +15,11 @@ from tests.live.specs import Spec, ended, running, shell, state, until
 
 from gantline.core.errors import RefusedError
 from gantline.core.inputs import Action
-from gantline.live.clock import WallClock
-from gantline.live.launch import Launch
-from gantline.live.local.files import read_json, write_json
-from gantline.live.local.incarnation import Incarnation
-from gantline.live.records import Entry, MemoryStore
+from gantline.live.jobs.launch import Launch
+from gantline.live.runners.local.files import read_json, write_json
+from gantline.live.runners.local.incarnation import Incarnation
+from gantline.live.scheduler.loop_thread import WallClock
+from gantline.live.store.records import Entry, MemoryStore
 
 
 def gone(pid: int) -> bool:
@@ -119,7 +119,7 @@ def test_a_gang_that_cannot_be_told_of_a_loss_keeps_no_other_from_hearing_of_it(
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         write_json(path, value)
 
-    monkeypatch.setattr("gantline.live.local.incarnation.write_json", write)
+    monkeypatch.setattr("gantline.live.runners.local.incarnation.write_json", write)
     with running(tmp_path, "cpu:2") as scheduler:
         first, second = (scheduler.submit(shell("sleep 1000"))[0] for _ in range(2))
         until(lambda: state(scheduler, first) == state(scheduler, second) == "running")
@@ -140,7 +140,7 @@ def test_an_order_to_stop_that_could_not_be_written_is_written_when_it_is_repeat
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     with monkeypatch.context() as patch:
-        patch.setattr("gantline.live.local.incarnation.write_json", full)
+        patch.setattr("gantline.live.runners.local.incarnation.write_json", full)
         with pytest.raises(OSError, match="No space"):
             one.write_order(want="stop")
     assert one.order.get("want") != "stop", "nobody has been told"

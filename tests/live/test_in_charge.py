@@ -7,9 +7,9 @@ from pathlib import Path
 from tests.live.specs import running, shell, state, until
 
 from gantline.lab.report.figures import gantt
-from gantline.lab.report.in_charge import policies_in_charge
+from gantline.lab.report.run_warnings import policies_in_charge
 from gantline.lab.report.service_run import read_service
-from gantline.live.replay import replay_store
+from gantline.live.scheduler.replay import replay_store
 from gantline.live.store import SqlStore
 
 

@@ -12,8 +12,8 @@ from gantline.core.grant import Grant
 from gantline.core.inputs import Action
 from gantline.core.plan import Assignment
 from gantline.engine.executor import Order, Verb
-from gantline.live.launch import Launch
-from gantline.live.local.terms import terms_of
+from gantline.live.jobs.launch import Launch
+from gantline.live.runners.local.orders import terms_of
 
 POLICIES = Path(__file__).parents[1] / "engine" / "assigning.py"
 

@@ -12,8 +12,8 @@ import pytest
 from tests.live.specs import ended, running, shell, state, until
 
 from gantline.core.inputs import Action
-from gantline.live.open_files import connections_within, raise_limit, too_few
-from gantline.live.scheduler import Scheduler
+from gantline.live.host import connections_within, raise_limit, too_few
+from gantline.live.scheduler.scheduler import Scheduler
 
 
 def is_there(pid: int) -> bool:
@@ -80,7 +80,7 @@ def test_a_halted_keeper_gives_its_device_up_after_a_cancel(tmp_path: Path, halt
 
 def test_a_keeper_that_does_not_stop_its_job_is_killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Halted again whenever it is woken: it never gets to see what it is told."""
-    monkeypatch.setattr("gantline.live.local.incarnation.OVERDUE", 0.1)
+    monkeypatch.setattr("gantline.live.runners.local.incarnation.OVERDUE", 0.1)
     with running(tmp_path, "cpu:1") as scheduler:
         (job,) = scheduler.submit(shell("sleep 1000", grace=0.1))
         known, one = begun(scheduler, job), scheduler.runner.known[job]
@@ -113,7 +113,7 @@ def test_a_process_that_left_group_and_environment_ends_with_its_killed_keeper(t
 
 def test_a_requeue_gives_a_job_all_its_losses_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """One loss is allowed here: this job has one before it is requeued, and one after that."""
-    monkeypatch.setattr("gantline.live.book._LOST_MOST", 1)
+    monkeypatch.setattr("gantline.live.scheduler.job_registry._LOST_MOST", 1)
     with running(tmp_path, "cpu:1") as scheduler:
         (job,) = scheduler.submit(shell("[ $GANTLINE_EPOCH -gt 3 ] || sleep 1000", backoff=0.01))
         for epoch, action in enumerate(("loss", "requeue", "loss"), 1):

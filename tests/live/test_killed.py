@@ -14,7 +14,7 @@ import pytest
 from tests.live.lives import live, live_here, script
 from tests.live.specs import alive_in, end_all, shell
 
-from gantline.live.replay import replay_store
+from gantline.live.scheduler.replay import replay_store
 from gantline.live.store.store import SqlStore
 
 APART = 5  # between the moments at which it is killed

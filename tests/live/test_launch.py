@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 
-from gantline.live.launch import Launch
-from gantline.live.records import Entry, MemoryStore
+from gantline.live.jobs.launch import Launch
+from gantline.live.store.records import Entry, MemoryStore
 
 
 def test_what_is_written_is_read_back() -> None:

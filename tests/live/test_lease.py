@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
-from gantline.live.kubernetes.lease import Leadership
-from gantline.live.lease import Lease
-from gantline.live.local.files import read_json, write_json
-from gantline.live.ray.one_service import LEASE as RAY_LEASE
-from gantline.live.ray.one_service import ServiceLease
-from gantline.live.slurm.messages import LEASE, WholeLines
-from gantline.live.slurm.part import PartKeeper
-from gantline.live.slurm.step import GangKeeper
+from gantline.live.host import Lease
+from gantline.live.runners.kubernetes.lease_and_rights import Leadership
+from gantline.live.runners.local.files import read_json, write_json
+from gantline.live.runners.ray.connection import LEASE as RAY_LEASE
+from gantline.live.runners.ray.connection import ServiceLease
+from gantline.live.runners.slurm.messages import LEASE, WholeLines
+from gantline.live.runners.slurm.part import PartKeeper
+from gantline.live.runners.slurm.step import GangKeeper
 
 
 class Clock:

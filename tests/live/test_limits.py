@@ -9,16 +9,16 @@ import pytest
 from tests.live.mps_stand_in import ControlProgram, control_program
 from tests.live.specs import ended, running, shell, state, until
 
-from gantline.live.local.devices import FoundGpu, declared, short_name, too_many
-from gantline.live.local.limits import Groups, find_groups
-from gantline.live.local.mps import Daemon, Mps
+from gantline.live.runners.local.devices import FoundGpu, declared, short_name, too_many
+from gantline.live.runners.local.isolation import Groups, find_groups
+from gantline.live.runners.local.slices import Daemon, Mps
 
 __all__ = ["control_program"]
 
 
 @pytest.mark.parametrize(("there", "told"), [(0, "this machine has 0 GPUs"), (1, "this machine has 1 GPU:"), (2, "")])
 def test_more_gpus_than_there_are_is_told(there: int, told: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("gantline.live.local.devices.gpus_found", lambda: [FoundGpu("h200", f"GPU-{k}", k) for k in range(there)])
+    monkeypatch.setattr("gantline.live.runners.local.devices.gpus_found", lambda: [FoundGpu("h200", f"GPU-{k}", k) for k in range(there)])
     found = too_many(declared("h200:2,cpu:4"))
     assert told in found
     assert bool(found) == (there < 2)
@@ -44,7 +44,7 @@ def test_a_tree_for_each_controller(tmp_path: Path) -> None:
 def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """Control groups where they can be made, and what there is without them."""
     if request.param == "rlimit":
-        monkeypatch.setattr("gantline.live.local.runner.find_groups", Groups)
+        monkeypatch.setattr("gantline.live.runners.local.runner.find_groups", Groups)
     elif not {"pids", "memory"} <= set(find_groups().parents):
         pytest.skip("control groups cannot be made here")
     return str(request.param)

@@ -9,12 +9,13 @@ from tests.live.specs import ended, running, until
 
 from gantline.core.ending import find_ending
 from gantline.core.errors import GantlineError, UsageError
-from gantline.live.local.runner import LocalRunner
-from gantline.live.losses import Losses, rule_of
-from gantline.live.replay import replay_store
-from gantline.live.scheduler import Scheduler
-from gantline.live.setup import Setup
-from gantline.live.spec_file import spec_of
+from gantline.live.jobs.amounts import rule_of
+from gantline.live.jobs.spec_file import spec_of
+from gantline.live.runners.local.runner import LocalRunner
+from gantline.live.scheduler.progress import Losses
+from gantline.live.scheduler.replay import replay_store
+from gantline.live.scheduler.scheduler import Scheduler
+from gantline.live.scheduler.setup import Setup
 from gantline.live.store import SqlStore
 
 FALLS = [2.0, 1.5, 1.0, 0.8, 0.6]
@@ -46,7 +47,7 @@ def test_a_loss_that_has_stopped_falling_ends_the_job_as_one_that_succeeded(tmp_
         told = scheduler.view().jobs[job]
         assert (told.reason, told.why) == ("loss", "was ended by its loss")
         assert told.stop, "a loop that asks the service is told to leave, too"
-        assert scheduler.ask(lambda: scheduler.book[behind].holds) == {"dependency"}, "the result is not there yet"
+        assert scheduler.ask(lambda: scheduler.registry[behind].holds) == {"dependency"}, "the result is not there yet"
         (tmp_path / "go").touch()
         assert ended(scheduler, behind) == ["succeeded"]
         told = until(lambda: not scheduler.view().jobs[job].devices and scheduler.view().jobs[job])
@@ -73,7 +74,7 @@ def test_what_follows_a_job_that_still_saves_waits_over_a_restart_of_the_service
     first.stop()
     with running(tmp_path, store=store) as second:
         assert second.view().jobs[job].devices, "its processes are there"
-        assert second.ask(lambda: second.book[behind].holds) == {"dependency"}
+        assert second.ask(lambda: second.registry[behind].holds) == {"dependency"}
         (tmp_path / "go").touch()
         assert ended(second, behind) == ["succeeded"]
         assert (second.view().jobs[job].state, second.view().jobs[job].exit_code) == ("succeeded", 0)

@@ -14,8 +14,8 @@ from tests.live.racks import RANK, Rack, RackNode, RackRunner
 from tests.live.specs import Spec, end_all, shell
 from tests.simulator.references import one_in
 
-from gantline.live.runner import Runner
-from gantline.live.scheduler import Scheduler
+from gantline.live.runners.runner import Runner
+from gantline.live.scheduler.scheduler import Scheduler
 from gantline.live.store import SqlStore
 
 

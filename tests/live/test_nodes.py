@@ -15,10 +15,10 @@ from gantline.core.cluster import Cluster, Node
 from gantline.core.errors import RefusedError
 from gantline.core.inputs import Fault, News, Report, decode_input, encode_input
 from gantline.engine.executor import Can
-from gantline.live.bulletins import NodeNews, NodeState
-from gantline.live.node_watch import NodeWatch, all_nodes
-from gantline.live.replay import replay_store
-from gantline.live.scheduler import Scheduler
+from gantline.live.runners.runner_events import NodeNews, NodeState
+from gantline.live.scheduler.node_watch import NodeWatch, all_nodes
+from gantline.live.scheduler.replay import replay_store
+from gantline.live.scheduler.scheduler import Scheduler
 from gantline.live.store import SqlStore
 from gantline.traces.files.given_code import GivenCode
 
@@ -82,7 +82,7 @@ def test_the_loss_of_a_node_costs_no_retry_and_the_gang_goes_elsewhere(store: Sq
         runner.lose(lost)
         until(lambda: state(scheduler, job) == "running" and nodes_of(machines, job) == {"a", "b"} - {lost})
         told = scheduler.view().jobs[job]
-        assert (told.failures, scheduler.book[job].lost) == (0, 0)
+        assert (told.failures, scheduler.registry[job].lost) == (0, 0)
         runner.end(job, exit=3)
         until(lambda: state(scheduler, job) == "failed")
     assert not machines.breaches

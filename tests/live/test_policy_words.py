@@ -8,9 +8,9 @@ from tests.engine.states import engine_of
 from tests.live.specs import running
 
 from gantline.engine.lost_turns import Incident
-from gantline.live.policy_words import PolicyWords
-from gantline.live.records import MemoryStore
-from gantline.live.setup import Setup
+from gantline.live.scheduler.setup import Setup
+from gantline.live.scheduler.store_writer import PolicyWords
+from gantline.live.store.records import MemoryStore
 
 
 def test_what_was_noticed_at_the_start_is_said_once_and_what_a_journal_repeats_is_not() -> None:

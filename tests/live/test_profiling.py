@@ -11,13 +11,12 @@ import pytest
 
 from gantline.cli.main import main
 from gantline.core.errors import RefusedError, UsageError
-from gantline.live import company
-from gantline.live.company import Crew, TrialGang
-from gantline.live.launch import Launch
-from gantline.live.local.devices import declared
-from gantline.live.profiling import measure_pairs
-from gantline.live.spec_file import parse_spec
-from gantline.live.trials import Place, Trials
+from gantline.live.jobs.launch import Launch
+from gantline.live.jobs.spec_file import parse_spec
+from gantline.live.profiling import colocation_profiling as company
+from gantline.live.profiling.colocation_profiling import ColocatedGangs, TrialGang
+from gantline.live.profiling.trials import Place, Trials, measure_pairs
+from gantline.live.runners.local.devices import declared
 from gantline.models.bundle import Bundle, Profile, Speed
 from gantline.models.sampled_line import SampledLine
 from gantline.traces.files.bundles import default_bundle, read_bundle
@@ -186,7 +185,7 @@ def test_resumes_at_once_are_held_against_resumes_one_by_one(monkeypatch: pytest
         return seconds
 
     gangs = [TrialGang("pair", (0, 1), lambda steps: Launch(("true",))), TrialGang("single", (2,), lambda steps: Launch(("true",)))]
-    crew = Crew.__new__(Crew)
+    crew = ColocatedGangs.__new__(ColocatedGangs)
     crew.gangs = gangs
     monkeypatch.setattr(crew, "_stopped", lambda row: noted("stop", row, 0.2))
     monkeypatch.setattr(crew, "_ordered", lambda row: noted("order", row, 10.0))
@@ -199,7 +198,7 @@ def test_resumes_at_once_are_held_against_resumes_one_by_one(monkeypatch: pytest
 
 def test_slices_of_two_sizes_are_company_by_their_part_of_the_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     """Four slices of 8 % and four of 16 %, of which a gang holds two small ones and another one large one."""
-    crew = Crew.__new__(Crew)
+    crew = ColocatedGangs.__new__(ColocatedGangs)
     crew.gangs = [
         TrialGang("small", (0, 1), lambda steps: Launch(("true",)), 8),
         TrialGang("large", (4,), lambda steps: Launch(("true",)), 16),

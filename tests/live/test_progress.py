@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from gantline.live.progress import Progress
+from gantline.live.scheduler.progress import Progress
 
 
 def test_a_speed_is_seen_between_two_reports_of_one_life() -> None:

@@ -15,13 +15,11 @@ import pytest
 from tests.live.specs import until
 
 from gantline.core.errors import UsageError
-from gantline.live.bulletins import NodeState
-from gantline.live.local.gang_state import combined
-from gantline.live.local.output import Log
-from gantline.live.ray.hands import Hands
-from gantline.live.ray.nodes import RayNode, RayNodes, check_devices
-from gantline.live.ray.spread_gang import SpreadGang
-from gantline.live.ray.tail import Tail
+from gantline.live.runners.local.output import Log
+from gantline.live.runners.local.ranks import combined
+from gantline.live.runners.ray.node_agent import NodeAgent, SpreadGang, Tail
+from gantline.live.runners.ray.nodes import RayNode, RayNodes, check_devices
+from gantline.live.runners.runner_events import NodeState
 
 
 # --- nodes ----------------------------------------------------------------------------------------------------------------
@@ -100,16 +98,16 @@ def order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
 
 
 @pytest.fixture
-def begun(order: dict[str, Any]) -> Iterator[list[Hands]]:
-    made: list[Hands] = []
+def begun(order: dict[str, Any]) -> Iterator[list[NodeAgent]]:
+    made: list[NodeAgent] = []
     yield made
     for hands in made:
         hands.order({**order, "command": [""], "want": "stop", "grace": 0.0, "serial": 1000})
         until(lambda hands=hands: hands.state.get("phase") == "over")  # type: ignore[misc]
 
 
-def test_an_actor_starts_ranks_and_tells_their_output_and_exit_code(order: dict[str, Any], begun: list[Hands]) -> None:
-    begun.append(Hands("x", {**order, "command": ["echo $MASTER_ADDR; exit 3"]}, "127.0.0.1"))
+def test_an_actor_starts_ranks_and_tells_their_output_and_exit_code(order: dict[str, Any], begun: list[NodeAgent]) -> None:
+    begun.append(NodeAgent("x", {**order, "command": ["echo $MASTER_ADDR; exit 3"]}, "127.0.0.1"))
     until(lambda: begun[0].state.get("phase") == "over")
     news = begun[0].news(-1, 0, 0.0)
     assert (news.state["cause"], news.state["exit"]) == ("failed", 3)
@@ -117,14 +115,14 @@ def test_an_actor_starts_ranks_and_tells_their_output_and_exit_code(order: dict[
     assert begun[0].news(news.version, news.offset, 0.0).output == b""
 
 
-def test_an_older_order_changes_nothing(order: dict[str, Any], begun: list[Hands]) -> None:
-    begun.append(Hands("x", {**order, "command": ["sleep 1000"], "serial": 5}, "127.0.0.1"))
+def test_an_older_order_changes_nothing(order: dict[str, Any], begun: list[NodeAgent]) -> None:
+    begun.append(NodeAgent("x", {**order, "command": ["sleep 1000"], "serial": 5}, "127.0.0.1"))
     until(lambda: begun[0].state.get("phase") == "running")
     begun[0].order({**order, "command": ["sleep 1000"], "want": "stop", "serial": 4})
     assert json.loads((begun[0].folder / "order.json").read_text())["want"] == "run"
 
 
-class LateDevices(Hands):
+class LateDevices(NodeAgent):
     """Devices that are there when the test says so."""
 
     def obtain(self, name: str, devices: Sequence[str], amounts: Mapping[str, float]) -> list[str]:
@@ -132,7 +130,7 @@ class LateDevices(Hands):
         return [device[-1] for device in devices]
 
 
-def test_a_job_learns_of_other_devices_when_they_are_there(order: dict[str, Any], begun: list[Hands], tmp_path: Path) -> None:
+def test_a_job_learns_of_other_devices_when_they_are_there(order: dict[str, Any], begun: list[NodeAgent], tmp_path: Path) -> None:
     """Until then all else that it is ordered is done at once."""
     held = {"one_by_one": "x", "nodes": ["n1"], "bundles": [{"GPU": 1}], "device_names": ["n1:4"], "there": str(tmp_path)}
     usual = {**order, **held, "ranks": [{}], "command": [f"echo $CUDA_VISIBLE_DEVICES >> {tmp_path}/seen; sleep 1000"]}
@@ -152,10 +150,10 @@ def test_a_job_learns_of_other_devices_when_they_are_there(order: dict[str, Any]
     until(lambda: hands.state.get("board", {}).get("switch.2", {}).get("refused") == "too late")
 
 
-def test_a_job_whose_turn_is_over_wakes_and_saves_when_it_is_stopped(order: dict[str, Any], begun: list[Hands], tmp_path: Path) -> None:
+def test_a_job_whose_turn_is_over_wakes_and_saves_when_it_is_stopped(order: dict[str, Any], begun: list[NodeAgent], tmp_path: Path) -> None:
     line = f"trap 'touch {tmp_path}/has-saved; exit 15' TERM; touch {tmp_path}/up; while true; do sleep 0.02; done"
     usual = {**order, "ranks": [{}], "command": [line], "grace": 30.0}
-    begun.append(hands := Hands("x", usual, "127.0.0.1"))
+    begun.append(hands := NodeAgent("x", usual, "127.0.0.1"))
     until((tmp_path / "up").exists)
     until(lambda: hands.state.get("phase") == "running")
     hands.order({**usual, "suspended": True, "revision": 1, "serial": 2})
@@ -168,8 +166,8 @@ def test_a_job_whose_turn_is_over_wakes_and_saves_when_it_is_stopped(order: dict
 
 _ACTOR = """
 import json, sys, time
-from gantline.live.ray.hands import Hands
-hands = Hands("x", json.loads(sys.argv[1]), "127.0.0.1")
+from gantline.live.runners.ray.node_agent import NodeAgent
+hands = NodeAgent("x", json.loads(sys.argv[1]), "127.0.0.1")
 while hands.state.get("phase") != "running":
     time.sleep(0.01)
 print(hands.state["ranks"][0]["pid"], flush=True)
@@ -253,11 +251,11 @@ def test_a_gang_is_what_its_parts_are(parts: list[dict[str, Any]], asked: bool, 
 class OnOneMachine(SpreadGang):
     """The parts of a gang, all of them here."""
 
-    def far(self, name: str, order: dict[str, Any], bundle: int) -> Hands:
-        return Hands(name, order, self.address)
+    def far(self, name: str, order: dict[str, Any], bundle: int) -> NodeAgent:
+        return NodeAgent(name, order, self.address)
 
 
-def test_when_one_part_of_a_gang_fails_the_others_are_ended(order: dict[str, Any], begun: list[Hands]) -> None:
+def test_when_one_part_of_a_gang_fails_the_others_are_ended(order: dict[str, Any], begun: list[NodeAgent]) -> None:
     order |= {"parts": [1, 1], "nodes": ["a", "b"], "command": ["[ $RANK = 0 ] || exit 3; sleep 1000"]}
     begun.append(gang := OnOneMachine("x", order, "127.0.0.1"))
     until(lambda: gang.state.get("phase") == "over", "no rank is left")

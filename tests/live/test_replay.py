@@ -9,7 +9,7 @@ from sqlalchemy import create_engine, text
 from tests.live.specs import ended, running, shell, state, until
 
 from gantline.core.inputs import Action
-from gantline.live.replay import replay_store
+from gantline.live.scheduler.replay import replay_store
 from gantline.live.store import SqlStore
 
 

@@ -10,14 +10,14 @@ from tests.live.specs import ended, running, shell, state, until
 
 from gantline.core.errors import RefusedError
 from gantline.core.inputs import Action
-from gantline.engine.drivers.message_queue import Message
-from gantline.live.local.runner import LocalRunner
-from gantline.live.records import MemoryStore
-from gantline.live.replay import replay_store
-from gantline.live.scheduler import Scheduler
-from gantline.live.setup import Setup
-from gantline.live.spec_file import spec_of
+from gantline.engine.drivers.live import Message
+from gantline.live.jobs.spec_file import spec_of
+from gantline.live.runners.local.runner import LocalRunner
+from gantline.live.scheduler.replay import replay_store
+from gantline.live.scheduler.scheduler import Scheduler
+from gantline.live.scheduler.setup import Setup
 from gantline.live.store import SqlStore
+from gantline.live.store.records import MemoryStore
 from gantline.traces.files.given_code import GivenCode
 
 

@@ -8,10 +8,10 @@ import pytest
 from tests.live.specs import running, shell, state, until
 
 from gantline.core.inputs import Action
-from gantline.live import restarts
-from gantline.live.records import MemoryStore
-from gantline.live.restarts import Restarts
-from gantline.live.scheduler import Scheduler
+from gantline.live.scheduler import observer as restarts
+from gantline.live.scheduler.observer import Restarts
+from gantline.live.scheduler.scheduler import Scheduler
+from gantline.live.store.records import MemoryStore
 
 
 def starts_again(scheduler: Scheduler, job: str, times: int) -> None:

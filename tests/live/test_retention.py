@@ -17,14 +17,14 @@ from tests.live.specs import end_all, ended, shell, until
 
 from gantline.core.errors import RefusedError
 from gantline.core.inputs import Action
-from gantline.live.archive import Archive
-from gantline.live.local.incarnation import Incarnation
-from gantline.live.local.runner import LocalRunner
-from gantline.live.records import Entry, MemoryStore
-from gantline.live.replay import replay_store
-from gantline.live.retention import Keep, Retention
-from gantline.live.scheduler import Scheduler
-from gantline.live.spec_file import spec_of
+from gantline.live.jobs.spec_file import spec_of
+from gantline.live.runners.local.incarnation import Incarnation
+from gantline.live.runners.local.runner import LocalRunner
+from gantline.live.scheduler.archive import Archive
+from gantline.live.scheduler.replay import replay_store
+from gantline.live.scheduler.retention import Keep, Retention
+from gantline.live.scheduler.scheduler import Scheduler
+from gantline.live.store.records import Entry, MemoryStore
 from gantline.live.store.store import SqlStore
 
 FILE = "gantline.sqlite"
@@ -67,7 +67,7 @@ def test_the_oldest_leave_with_their_events_and_the_newest_stay(tmp_path: Path) 
         assert retention.look() == 3
         stay = set(retention.scheduler.view().jobs)
         assert len(stay) == 2
-        assert stay == {job["id"] for job in retention.store.jobs()} == set(retention.scheduler.book.jobs)
+        assert stay == {job["id"] for job in retention.store.jobs()} == set(retention.scheduler.registry.jobs)
         gone = retention.archive.jobs(jobs)
         assert set(gone) == set(jobs) - stay
         view, record, history = next(iter(gone.values()))
@@ -271,12 +271,12 @@ def test_nothing_in_memory_is_kept_of_jobs_that_have_left(tmp_path: Path) -> Non
         until(lambda: len(retention.archive) == 17, "the crowd has left by itself")
         until(lambda: all(view.finished and not view.devices for view in scheduler.view().jobs.values()))
         retention.close()
-        kept = set(scheduler.book.jobs)
+        kept = set(scheduler.registry.jobs)
         assert kept | set(retention.archive.frame()["id"]) == set(jobs)
         assert set(scheduler.view().jobs) == kept
         assert set(scheduler.runner.known.newest) <= kept
         assert not scheduler.runner.known.live
-        held = (scheduler.observer._sizes, scheduler.endings._limited, scheduler.progress._last, scheduler.book.waiting_for)
+        held = (scheduler.observer._sizes, scheduler.endings._limited, scheduler.progress._last, scheduler.registry.waiting_for)
         assert not any(held)
 
 
@@ -302,7 +302,7 @@ def _saves_until(go: Path) -> str:
 
 def test_what_is_too_few_to_ring_leaves_when_the_thread_looks_by_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Ten stay, and one more is not worth a part of the archive at once; where nothing else ends it must not stay for ever."""
-    monkeypatch.setattr("gantline.live.retention._MOST", 0.01)
+    monkeypatch.setattr("gantline.live.scheduler.retention._MOST", 0.01)
     with service(tmp_path, jobs=10) as retention:
         retention.start()
         for _ in range(11):

@@ -12,10 +12,9 @@ from tests.live.specs import end_all
 
 from gantline.engine.executor import Order, Verb
 from gantline.lab.conformance.runner import RunnerContract
-from gantline.live.bulletins import Bulletin, Ending
-from gantline.live.local.runner import LocalRunner
-from gantline.live.premises import Contact, Task
-from gantline.live.roll_call import Present
+from gantline.live.runners.local.runner import LocalRunner
+from gantline.live.runners.runner_context import Contact, Task
+from gantline.live.runners.runner_events import Ending, Present, RunnerEvents
 
 
 class TestLocal(RunnerContract):
@@ -49,8 +48,8 @@ class CallsNoRoll(LocalRunner):
 
 class LosesExitCodes(LocalRunner):
     def attach(self, contact: Contact) -> None:
-        def tell(bulletin: Bulletin) -> None:
-            contact.tell(Bulletin((), tuple((report, ending and Ending(None, ending.why)) for report, ending in bulletin.reports)))
+        def tell(events: RunnerEvents) -> None:
+            contact.tell(RunnerEvents((), tuple((report, ending and Ending(None, ending.why)) for report, ending in events.reports)))
 
         super().attach(replace(contact, tell=tell))
 

@@ -9,13 +9,13 @@ import pytest
 
 from gantline.cli.live.submit import EnvironmentOptions, _environment
 from gantline.core.errors import UsageError
-from gantline.live.kubernetes.access import ClusterAccess
-from gantline.live.kubernetes.client import ApiClient
-from gantline.live.kubernetes.manifests import PodTerms
-from gantline.live.kubernetes.runner import KubernetesRunner
-from gantline.live.launch import Launch
-from gantline.live.spec import JobSpec
-from gantline.live.spec_file import spec_of
+from gantline.live.jobs.launch import Launch
+from gantline.live.jobs.spec import JobSpec
+from gantline.live.jobs.spec_file import spec_of
+from gantline.live.runners.kubernetes.access import ClusterAccess
+from gantline.live.runners.kubernetes.client import ApiClient
+from gantline.live.runners.kubernetes.manifests import PodTerms
+from gantline.live.runners.kubernetes.runner import KubernetesRunner
 
 
 def written(environment: Any, **more: Any) -> JobSpec:

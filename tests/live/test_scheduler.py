@@ -16,14 +16,14 @@ from gantline.core.errors import NotFoundError, RefusedError, UnreachableError
 from gantline.core.inputs import Action
 from gantline.core.node_events import NodeEvent
 from gantline.core.phases import Phase
-from gantline.engine.drivers.message_queue import Message
-from gantline.live.bulletins import Bulletin
-from gantline.live.changing import change_jobs
-from gantline.live.endings import Endings
-from gantline.live.launch import Launch
-from gantline.live.local.execution import LocalKeepers
-from gantline.live.local.incarnation import Incarnation
-from gantline.live.spec_file import spec_of
+from gantline.engine.drivers.live import Message
+from gantline.live.jobs.launch import Launch
+from gantline.live.jobs.spec_file import spec_of
+from gantline.live.runners.local.execution import LocalKeepers
+from gantline.live.runners.local.incarnation import Incarnation
+from gantline.live.runners.runner_events import RunnerEvents
+from gantline.live.scheduler.endings import Endings
+from gantline.live.scheduler.requests import change_jobs
 from gantline.live.store import SqlStore
 
 
@@ -214,20 +214,20 @@ def test_a_job_that_was_stopped_has_what_is_left_of_its_time_limit(tmp_path: Pat
 
 def test_an_ending_that_is_told_twice_counts_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A keeper repeats its last word where it cannot know that it was heard, in the same breath or later."""
-    told, late = Endings.told, list[Bulletin]()
+    told, late = Endings.told, list[RunnerEvents]()
 
-    def repeated(self: Endings, bulletin: Bulletin) -> None:
-        ends = tuple(one for one in bulletin.reports if one[1] is not None)
-        told(self, replace(bulletin, reports=(*bulletin.reports, *ends)))
-        late.extend([Bulletin(reports=ends)] if ends else [])
+    def repeated(self: Endings, events: RunnerEvents) -> None:
+        ends = tuple(one for one in events.reports if one[1] is not None)
+        told(self, replace(events, reports=(*events.reports, *ends)))
+        late.extend([RunnerEvents(reports=ends)] if ends else [])
 
     monkeypatch.setattr(Endings, "told", repeated)
     store = SqlStore.open(tmp_path / "store.sqlite")
     with running(tmp_path, store=store) as scheduler:
         (job,) = scheduler.submit(shell("exit 3", retries=2, backoff=0.02))
         assert ended(scheduler, job) == ["failed"]
-        for bulletin in late:
-            told(scheduler.endings, bulletin)
+        for events in late:
+            told(scheduler.endings, events)
         scheduler.ask(lambda: None)
         view = scheduler.view().jobs[job]
         assert (view.failures, view.epoch, view.state) == (3, 3, "failed")

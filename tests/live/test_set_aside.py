@@ -10,11 +10,11 @@ from tests.live.specs import ended, running, shell, until
 
 from gantline.core.errors import RefusedError
 from gantline.core.inputs import Action, JobRequest, encode_input
-from gantline.live.records import Entry
-from gantline.live.repairing import repair_store
-from gantline.live.replay import replay_store
-from gantline.live.spec_file import spec_of
+from gantline.live.jobs.spec_file import spec_of
+from gantline.live.scheduler.replay import replay_store
+from gantline.live.service.repair import repair_store
 from gantline.live.store import SqlStore
+from gantline.live.store.records import Entry
 
 
 @pytest.fixture

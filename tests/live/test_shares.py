@@ -12,15 +12,15 @@ from gantline.core.grant import Grant
 from gantline.core.inputs import Action
 from gantline.core.plan import Assignment, Mode
 from gantline.engine.executor import Order, Verb
-from gantline.live.launch import Launch
-from gantline.live.local.devices import declared
-from gantline.live.local.incarnation import Incarnation
-from gantline.live.local.limits import Groups
-from gantline.live.local.mps import Mps
-from gantline.live.local.orders import Writer
-from gantline.live.local.turns import PERIOD, is_on, share_out
-from gantline.live.premises import Task
-from gantline.live.spec_file import spec_of
+from gantline.live.jobs.launch import Launch
+from gantline.live.jobs.spec_file import spec_of
+from gantline.live.runners.local.devices import declared
+from gantline.live.runners.local.incarnation import Incarnation
+from gantline.live.runners.local.isolation import Groups
+from gantline.live.runners.local.keeper import PERIOD, is_on, share_out
+from gantline.live.runners.local.orders import Writer
+from gantline.live.runners.local.slices import Mps
+from gantline.live.runners.runner_context import Task
 
 
 def test_turns_fill_the_period_and_never_overlap() -> None:

@@ -10,7 +10,7 @@ from tests.live.specs import shell, state, until
 from gantline.core.cluster import Cluster
 from gantline.engine.executor import News, Order
 from gantline.lab.report.service_run import run_of
-from gantline.live.scheduler import Scheduler
+from gantline.live.scheduler.scheduler import Scheduler
 from gantline.live.store import SqlStore
 
 

@@ -11,13 +11,13 @@ from tests.live.mps_stand_in import ControlProgram, control_program
 from tests.live.specs import ended, running, shell, state, until
 
 from gantline.core.errors import RefusedError
-from gantline.live.local import slices
-from gantline.live.local.devices import FoundGpu
-from gantline.live.local.files import children_of
-from gantline.live.local.mps import Daemon, Mps
-from gantline.live.local.runner import LocalRunner
-from gantline.live.records import MemoryStore
-from gantline.live.scheduler import Scheduler
+from gantline.live.runners.local import slices
+from gantline.live.runners.local.devices import FoundGpu
+from gantline.live.runners.local.files import children_of
+from gantline.live.runners.local.runner import LocalRunner
+from gantline.live.runners.local.slices import Daemon, Mps
+from gantline.live.scheduler.scheduler import Scheduler
+from gantline.live.store.records import MemoryStore
 
 __all__ = ["control_program"]
 
@@ -59,7 +59,7 @@ def test_jobs_that_a_crash_has_ended_start_again_and_it_counts_as_no_failure(
         until(lambda: server in scheduler.runner.mps._daemon("0")._servers, "the first look")
         os.kill(server if killed == "server" else daemon_of(scheduler).pid, signal.SIGKILL)
         assert ended(scheduler, *pair) == ["succeeded", "succeeded"], "though no retries are granted"
-        assert [(scheduler.book[job].failures, scheduler.book[job].lost) for job in pair] == [(0, 1), (0, 1)]
+        assert [(scheduler.registry[job].failures, scheduler.registry[job].lost) for job in pair] == [(0, 1), (0, 1)]
         assert state(scheduler, beside) == "running"
 
 
@@ -71,7 +71,7 @@ def test_the_log_of_the_server_shows_which_failures_a_crash_has_caused(tmp_path:
         until(lambda: state(scheduler, other) == "running", "a job beside it")
         (job,) = scheduler.submit(shell(crashes, backoff=0.1))
         assert ended(scheduler, job, other) == ["succeeded", "succeeded"]
-        assert (scheduler.book[job].lost, scheduler.book[other].lost) == (1, 1)
+        assert (scheduler.registry[job].lost, scheduler.registry[other].lost) == (1, 1)
         (alone,) = scheduler.submit(shell(f"echo 'fatal exception' >> {log}; exit 3"))
         assert ended(scheduler, alone) == ["failed"], "no other job can have caused it"
         (beside,) = scheduler.submit(shell("sleep 100"))
@@ -100,7 +100,7 @@ def test_slices_are_refused_where_they_cannot_be_cut(
     assert LocalRunner(tmp_path, "cpu:1/8").cluster.gpus == 8, "slices of CPU slots need no such service"
     old = [FoundGpu("p100", "GPU-1", 0, 16.0, 6.0)]
     monkeypatch.setattr(slices, "gpus_found", lambda: old)
-    monkeypatch.setattr("gantline.live.local.capacity.gpus_found", lambda: old)
+    monkeypatch.setattr("gantline.live.runners.local.devices.gpus_found", lambda: old)
     with pytest.raises(RefusedError, match="cannot be cut in slices"):
         LocalRunner(tmp_path, "p100/4")
 

@@ -9,12 +9,11 @@ from tests.live.specs import running, shell, state, until
 
 from gantline import simulate
 from gantline.core.errors import RefusedError, UsageError
-from gantline.live.local import capacity
-from gantline.live.local.capacity import divided, with_capacity
-from gantline.live.local.devices import FoundGpu, declared
-from gantline.live.local.slices import Slice, by_rank, slice_at, unbounded
-from gantline.live.setup import Setup
-from gantline.live.trials import Place
+from gantline.live.profiling.trials import Place
+from gantline.live.runners.local import devices as capacity
+from gantline.live.runners.local.devices import FoundGpu, declared, divided, with_capacity
+from gantline.live.runners.local.slices import Slice, by_rank, slice_at, unbounded
+from gantline.live.scheduler.setup import Setup
 
 
 def test_a_gpu_in_slices_is_a_node_and_every_slice_a_device() -> None:

@@ -16,14 +16,13 @@ from tests.live.specs import until
 
 from gantline.core.errors import UsageError
 from gantline.core.nodes import Node
-from gantline.live.bulletins import NodeState
-from gantline.live.local.files import children_of
-from gantline.live.slurm import allocation, commands
-from gantline.live.slurm.allocation import AllocatedNode, SlurmAllocation
-from gantline.live.slurm.commands import SlurmAway, SlurmSaysNo
-from gantline.live.slurm.messages import WholeLines, told
-from gantline.live.slurm.nodes import SlurmNodes
-from gantline.live.slurm.orders import PART
+from gantline.live.runners.local.files import children_of
+from gantline.live.runners.runner_events import NodeState
+from gantline.live.runners.slurm import allocation, commands
+from gantline.live.runners.slurm.allocation import AllocatedNode, SlurmAllocation, SlurmNodes
+from gantline.live.runners.slurm.commands import SlurmAway, SlurmSaysNo
+from gantline.live.runners.slurm.incarnation import PART
+from gantline.live.runners.slurm.messages import WholeLines, news_in
 
 JOB = (
     "JobId=7 JobName=x UserId=ann(1000) JobState=RUNNING NodeList=n[1-2],c9 BatchHost=n1 JOB_GRES=gpu:a100:4"
@@ -129,10 +128,10 @@ class Part:
         self.process.stdin.write(json.dumps({"order": order}).encode() + b"\n")
 
     def heard(self) -> list[dict[str, Any]]:
-        """All that it has told."""
+        """All that it has news_in."""
         assert self.process.stderr is not None
         while select.select([self.process.stderr], [], [], 0)[0] and (data := os.read(self.process.stderr.fileno(), 65536)):
-            self.news += [found for line in self.lines.add(data) if (found := told(line))]
+            self.news += [found for line in self.lines.add(data) if (found := news_in(line))]
         return self.news
 
     def state(self) -> dict[str, Any]:

@@ -16,13 +16,13 @@ from sqlalchemy import text
 from tests.live.store_contract import StoreContract, event, job
 
 from gantline.core.errors import RefusedError, UnreachableError, UsageError
-from gantline.live.job_tokens import JobTokens
+from gantline.live.service.access import JobTokens
 from gantline.live.store import SqlStore, StoreError
 from gantline.live.store.connection import Lock
 
 WRITER = """
 import sys
-from gantline.live.records import Entry
+from gantline.live.store.records import Entry
 from gantline.live.store import SqlStore
 store = SqlStore.open(sys.argv[1])
 number = 0

@@ -12,11 +12,11 @@ import pytest
 
 from gantline.core.cluster_spec import parse_cluster
 from gantline.core.inputs import Submit, Use
-from gantline.engine.drivers.faults import Faults
-from gantline.engine.drivers.measured import MeasuredExecutor
+from gantline.engine.drivers.executors import MeasuredExecutor
+from gantline.engine.drivers.faulty import Faults
 from gantline.engine.executor import Order, Verb
 from gantline.engine.sparing import LIVE_STOPS
-from gantline.live.setup import Setup, make_loop
+from gantline.live.scheduler.setup import Setup, make_loop
 from gantline.simulator.simulate import simulate
 
 

@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 from tests.live.specs import Spec, ended, until
 
-from gantline.live.launch import Launch
-from gantline.live.local.accounts import LocalAccounts
-from gantline.live.local.runner import LocalRunner
-from gantline.live.records import MemoryStore
-from gantline.live.scheduler import Scheduler
+from gantline.live.jobs.launch import Launch
+from gantline.live.runners.local.isolation import LocalAccounts
+from gantline.live.runners.local.runner import LocalRunner
+from gantline.live.scheduler.scheduler import Scheduler
+from gantline.live.store.records import MemoryStore
 
 HEAVY = "import os\nPID = os.getpid()\n"
 FORKED = "import heavy, os; print('forked' if heavy.PID != os.getpid() else 'started')"
@@ -119,12 +119,12 @@ def test_a_template_that_is_killed_is_replaced_and_no_job_is_lost(tmp_path: Path
     scheduler = warm(tmp_path / "home", "heavy")
     template = scheduler.runner.template
     assert template is not None
-    assert template._process is not None
-    os.kill(template._process.pid, signal.SIGKILL)
+    assert template.process is not None
+    os.kill(template.process.pid, signal.SIGKILL)
     (first,) = scheduler.submit(python("-c", FORKED))
     assert ended(scheduler, first) == ["succeeded"]
     assert said(tmp_path / "home", first) == "started\n"
-    template._hears(60.0)
+    template.has_imported(60.0)
     (second,) = scheduler.submit(python("-c", FORKED))
     assert ended(scheduler, second) == ["succeeded"]
     assert said(tmp_path / "home", second) == "forked\n"

@@ -8,7 +8,7 @@ import pytest
 
 from gantline.core.cluster_spec import parse_cluster
 from gantline.core.policy import OrderPolicy
-from gantline.live.warm import rehearse
+from gantline.live.scheduler.decision_thread import rehearse
 from gantline.policies.registry import make_policy
 
 

@@ -9,7 +9,7 @@ from tests.live.specs import running, shell, state, until
 
 from gantline.core.errors import NotFoundError, RefusedError
 from gantline.core.windows import AdvanceWindow
-from gantline.live.replay import replay_store
+from gantline.live.scheduler.replay import replay_store
 from gantline.live.store import SqlStore
 
 

@@ -7,34 +7,35 @@ A runner that is closed leaves its fork server to the next one. Tests that are a
 from __future__ import annotations
 
 import os
-import socket
-import subprocess
 from collections.abc import Iterator
 
 import pytest
 
-from gantline.live.local import runner
-from gantline.live.local.fork_server import KeeperForkServer
+from gantline.live.runners.local import runner
+from gantline.live.runners.local.fork_server import KeeperForkServer
 
-_idle: list[tuple[subprocess.Popen[bytes], socket.socket]] = []
+_idle: list[KeeperForkServer] = []
 os.register_at_fork(after_in_child=_idle.clear)  # two processes must not talk to one of them
 
 
 class WarmForkServer(KeeperForkServer):
-    """Takes one that is idle before it starts one, and leaves it idle when it is closed."""
+    """Forks from one that is idle before it starts one, and leaves it idle when it is closed."""
 
-    def _start(self) -> None:
-        while _idle:
-            self._process, self._socket = _idle.pop()
-            if self._process.poll() is None:
-                return
-            self._end()
-        super()._start()
+    _warm: KeeperForkServer | None = None
+
+    @property
+    def warm(self) -> KeeperForkServer:
+        if self._warm is None:
+            self._warm = _idle.pop() if _idle else KeeperForkServer()
+        return self._warm
+
+    def begin(self, folder: str) -> int:
+        return self.warm.begin(folder)
 
     def close(self) -> None:
-        if self._process is not None and self._socket is not None:
-            _idle.append((self._process, self._socket))
-            self._process = self._socket = None
+        if self._warm is not None:
+            _idle.append(self._warm)
+            self._warm = None
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -44,6 +45,4 @@ def warm_fork_servers() -> Iterator[None]:
         monkeypatch.setattr(runner, "KeeperForkServer", WarmForkServer)
         yield
     while _idle:
-        last = KeeperForkServer()
-        last._process, last._socket = _idle.pop()
-        last.close()
+        _idle.pop().close()

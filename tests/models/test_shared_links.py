@@ -15,8 +15,8 @@ from gantline.core.cluster import Cluster, Link, Node
 from gantline.core.plan import Assignment, Mode, Plan
 from gantline.core.policy import Policy
 from gantline.core.snapshot import Snapshot
-from gantline.lab.report.doubts import links_apart
 from gantline.lab.report.metrics import measure
+from gantline.lab.report.run_warnings import links_apart
 from gantline.models.circles import ANGLES, Circle, best_shifts, common_period, score_of, stretched
 from gantline.models.link_flows import Flow, iteration_times
 from gantline.simulator.simulate import simulate

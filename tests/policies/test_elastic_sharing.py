@@ -14,7 +14,7 @@ from gantline.core.snapshot_json import decode_snapshot
 from gantline.policies.elastic.policies import equal_sizes
 from gantline.policies.elastic.pools import plan_of, pools
 from gantline.policies.registry import make_policy
-from gantline.simulator.outcome import carry_out
+from gantline.simulator.from_here import carry_out
 
 
 def instant(*jobs: dict[str, Any], gpus: int = 4) -> Any:

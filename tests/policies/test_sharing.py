@@ -16,7 +16,7 @@ from gantline.core.errors import UsageError
 from gantline.simulator.run import Run
 from gantline.traces.importers.reading import import_trace
 
-FIXTURES = Path(__file__).parents[1] / "workload" / "fixtures"
+FIXTURES = Path(__file__).parents[1] / "traces" / "fixtures"
 
 
 def pod(name: str, demand: float, duration: float = 100.0, at: float = 0.0, gpus: int = 1, **more: Any) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from tests.project.test_named_commands import unknown
 
-from gantline.live.runners import RUNNERS, options_of
+from gantline.live.runners.registry import RUNNERS, options_of
 
 ROOT = Path(__file__).parents[2]
 SOURCE = ROOT / "src" / "gantline"
@@ -51,7 +51,7 @@ def files() -> frozenset[str]:
 def options() -> frozenset[str]:
     """Every option of the command line: arguments of commands, fields of their groups, names that are given them."""
     found: set[str] = set()
-    for file in [*(SOURCE / "cli").rglob("*.py"), SOURCE / "assembly" / "spec.py", *(ROOT / "benchmarks").glob("*.py")]:
+    for file in [*(SOURCE / "cli").rglob("*.py"), SOURCE / "engine" / "assembly" / "spec.py", *(ROOT / "benchmarks").glob("*.py")]:
         tree = ast.parse(file.read_text(encoding="utf-8"))
         for node in ast.walk(tree):
             names = []

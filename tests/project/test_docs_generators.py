@@ -1,13 +1,15 @@
-"""The pages that are written from the code: a page per command, a page per package."""
+"""The pages that are written from the code, and lists of pages that must be whole."""
 
 from __future__ import annotations
 
-import sys
+import re
 from pathlib import Path
 from typing import Annotated
 
 import pytest
 from cyclopts import App, Parameter
+
+import gantline
 
 ROOT = Path(__file__).parents[2]
 
@@ -81,18 +83,13 @@ def test_generated_folders_follow_the_code(tmp_path: Path) -> None:
     assert (tmp_path / "kept.md").stat().st_mtime_ns == before
 
 
-def test_each_package_has_a_page_with_its_public_modules(tmp_path: Path) -> None:
-    from api_reference import pages
+def test_every_public_name_is_on_the_page_of_the_api() -> None:
+    page = (ROOT / "docs" / "api.md").read_text(encoding="utf-8")
+    named = {name for line in page.splitlines() if line.startswith("| `") for name in re.findall(r"`(\w+)`", line.split("|")[1])}
+    assert named == set(gantline.__all__)
 
-    room = tmp_path / "thing" / "core"
-    room.mkdir(parents=True)
-    (tmp_path / "thing" / "__init__.py").write_text('"""A thing."""\n')
-    (room / "__init__.py").write_text('"""The words.\n\nMore about them.\n"""\n')
-    (room / "jobs.py").write_text("")
-    (room / "_hidden.py").write_text("")
-    found = pages(tmp_path / "thing")
-    assert set(found) == {"index.rst", "thing.rst", "thing.core.rst"}
-    assert "The words." in found["index.rst"]
-    assert ".. automodule:: thing.core.jobs" in found["thing.core.rst"]
-    assert "_hidden" not in "".join(found.values())
-    assert "thing" not in sys.modules, "pages are laid out without importing the package"
+
+def test_every_page_of_a_policy_is_in_the_table_of_policies() -> None:
+    table = (ROOT / "docs" / "policies.md").read_text(encoding="utf-8")
+    pages = {page.name for page in (ROOT / "docs" / "policies").glob("*.md")} - {"writing.md"}
+    assert set(re.findall(r"\]\(policies/([\w-]+\.md)\)", table)) == pages

@@ -16,7 +16,7 @@ EXCEPTIONS = {
         "changes sys.modules",
     ): "Python's manual loads a file so; dataclasses look their module up by name",
     (
-        "src/gantline/live/ray/packages.py",
+        "src/gantline/live/runners/ray/packages.py",
         "ray._private.",
     ): "Ray packs a job's folder for a driver that is there; no public function packs it for later",
 }

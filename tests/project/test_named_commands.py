@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from cyclopts import App
 
-from gantline.cli.main import COMMANDS, PLACES
+from gantline.cli.main import COMMANDS
 
 ROOT = Path(__file__).parents[2]
 NAMED = re.compile(r"(?:^|[`'\"(:;,] ?|\$ |run |use |try )gantline ((?:[a-z][a-z-]+)(?: [a-z][a-z-]+)?)")
@@ -22,11 +22,11 @@ SOURCES = sorted((ROOT / "src" / "gantline").rglob("*.py"))
 @cache
 def known() -> dict[str, frozenset[str]]:
     """Command -> the commands below it; none: it takes arguments."""
-    return {name: frozenset(_below(name)) for name in COMMANDS}
+    return {"help": frozenset(), **{name: frozenset(_below(name)) for name in COMMANDS}}
 
 
 def _below(name: str) -> Iterator[str]:
-    place, _, attribute = PLACES.get(name, f"gantline.cli.{name.replace('-', '_')}:app").partition(":")
+    place, _, attribute = COMMANDS[name].partition(":")
     app = getattr(import_module(place), attribute)
     if isinstance(app, App) and app.default_command is None:
         yield from (each for each in app if not each.startswith("-"))

@@ -14,7 +14,7 @@ PURE_ROOMS = (
     "models",
     "policies",
     "engine",
-    "systems/*/policies",
+    "systems/*/policies*",
     "systems/*/regime*.py",
 )
 #: parts of these rooms that keep compiled kernels, read files for a run, or move its clock

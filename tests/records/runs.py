@@ -12,9 +12,9 @@ from gantline.engine.imitations.registry import find_scope
 from gantline.engine.regime import regime_names
 from gantline.policies.placement.parts.scores import PART_RULES
 from gantline.policies.registry import policy_names
-from gantline.systems.gaia.policies.settings import SCHEDULING
-from gantline.systems.synergy.policies.settings import MECHANISMS
-from gantline.systems.synergy.policies.settings import ORDERS as SYNERGY_ORDERS
+from gantline.systems.gaia.policies import SCHEDULING
+from gantline.systems.synergy.policies.policy import MECHANISMS
+from gantline.systems.synergy.policies.policy import ORDERS as SYNERGY_ORDERS
 
 #: the system whose record holds a policy, where that is neither its name nor the first word of it
 SYSTEMS = {

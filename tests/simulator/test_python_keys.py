@@ -1,4 +1,4 @@
-"""Keys in Python that are arithmetic on columns are read once and run compiled; the result is that of asking at every decision."""
+"""Keys in Python that are sums of columns are read once and run compiled; the result is that of asking at every decision."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from tests.simulator.small_runs import draw
 
 from gantline import OrderPolicy, Run, Snapshot, simulate
 from gantline.core.plan import Misfit
-from gantline.engine.drivers import compiled, simulation
-from gantline.engine.drivers.python_keys.read import read_key
-from gantline.simulator.key_form import key_form, usual_state
+from gantline.engine.drivers import simulation
+from gantline.engine.drivers import simulation as compiled
+from gantline.simulator.simulate import key_form
 from gantline.traces.generators import generate
 
 
@@ -90,7 +90,7 @@ LEVELS: dict[str, Callable[[Any], Any]] = {
         np.digitize(s.jobs.attained_gpu, LIMITS) * 1e12 + np.where(np.isnan(s.jobs.first_start), 1e11 + s.jobs.arrival, s.jobs.first_start)
     ),
 }
-WRITTEN: dict[str, Callable[[Any], Any]] = {
+NO_SUMS: dict[str, Callable[[Any], Any]] = {
     "the clock": lambda s: s.jobs.arrival / (1.0 + s.now),
     "who waits": lambda s: -s.jobs.waiting,
     "wfp3": lambda s: _cube(-s.jobs.waiting / s.jobs.estimate) * s.jobs.gpus,
@@ -149,27 +149,27 @@ def step_by_step(*given: Any, **options: Any) -> Run:
         return simulate(*given, **options)
 
 
-@pytest.mark.parametrize("name", [*READ, *LEVELS, *WRITTEN])
+@pytest.mark.parametrize("name", [*READ, *LEVELS])
 def test_a_key_of_columns_may_be_read(name: str) -> None:
-    function = (READ | LEVELS | WRITTEN)[name]
+    function = (READ | LEVELS)[name]
     for number in range(6000, 6003):
         kinds = (Written, Asked) if number % 2 else (Patient, AskedPatient)
         read, asked, _ = both(*kinds, function, number)
         assert read == asked
 
 
-@pytest.mark.parametrize("name", ["wfp3", "a table", "flags", "not now", "in pieces"])
+@pytest.mark.parametrize("name", ["attained and ageing", "remaining area", "urgent first", "one limit", "first started first"])
 def test_so_it_may_where_jobs_have_several_ways_to_run(name: str) -> None:
     for number in range(6200, 6203):
-        read, asked, _ = both(Written, Asked, WRITTEN[name], number, hard=True)
+        read, asked, _ = both(Written, Asked, (READ | LEVELS)[name], number, hard=True)
         assert read == asked
 
 
-@pytest.mark.parametrize("name", ASKED)
+@pytest.mark.parametrize("name", [*NO_SUMS, *ASKED])
 def test_any_other_key_is_asked(name: str) -> None:
     ways = [(Written, Asked, 6101), (Strict, AskedStrict, 6103), (Written, Asked, 6103), (Strict, AskedStrict, 6101)]
     for plain, counted, number in ways[:2]:
-        read, asked, calls = both(plain, counted, ASKED[name], number)
+        read, asked, calls = both(plain, counted, (NO_SUMS | ASKED)[name], number)
         assert read == asked
         assert calls > 1
 
@@ -190,38 +190,14 @@ def test_nobody_is_asked_while_all_who_wait_ask_for_more_than_is_free() -> None:
 
 
 def test_reading_saves_the_asking() -> None:
-    """Work is counted, not time: one call for thousands of decisions, or one more whenever their number has doubled."""
+    """Work is counted, not time: one call for thousands of decisions."""
     trace = generate("philly", seed=3, jobs=300, load=1.5, gpus=64)
-    for name, function in (READ | LEVELS | WRITTEN).items():
+    for name, function in (READ | LEVELS).items():
         Written.calls.clear()
         run = simulate(trace, "8x8", Written(function), round=60)
-        assert len(Written.calls) <= (1 if name in READ or name in LEVELS else 2 + math.log2(run.summary["decisions"])), name
+        assert len(Written.calls) == 1, name
         assert run.summary["completed"] == 300
         assert run.summary["decisions"] > 100
-
-
-def test_keys_of_who_waits_are_evaluated_when_they_change() -> None:
-    """Rows evaluated per decision: those who run, and of those who wait only whom something has happened to."""
-    trace = generate("philly", seed=3, jobs=300, load=4.0, gpus=64)
-    seen: list[Any] = []
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(compiled, "read_key", lambda *given: seen.append(read_key(*given)) or seen[-1])
-        run = simulate(trace, "8x8", Written(WRITTEN["a curve of what moves"]), round=60)
-    evaluated = int(seen[0].written.tape.counts[0])
-    assert evaluated < 64 * run.summary["decisions"] + 2 * 300 + run.summary["preemptions"]
-
-
-def test_a_policy_that_changes_its_mind_is_asked_from_there_on() -> None:
-    """It breaks its promise to be a function of the snapshot; what is read is held against it now and then."""
-    trace = generate("philly", seed=3, jobs=60, load=1.5, gpus=64)
-
-    def fickle(snapshot: Any) -> Any:
-        return snapshot.jobs.waiting * (1.0 if len(Written.calls) < 4 else -1.0)
-
-    Written.calls.clear()
-    run = simulate(trace, "8x8", Written(fickle), round=60)
-    assert run.summary["completed"] == 60
-    assert len(Written.calls) > 10
 
 
 def test_jobs_that_wait_for_ever_end_a_run_as_they_do_when_the_policy_is_asked() -> None:
@@ -232,18 +208,11 @@ def test_jobs_that_wait_for_ever_end_a_run_as_they_do_when_the_policy_is_asked()
     ]
 
 
-@pytest.mark.parametrize("name", ASKED)
+@pytest.mark.parametrize("name", [*NO_SUMS, *ASKED])
 def test_the_reason_is_told(name: str) -> None:
-    if name in ("not a number", "outside of the table"):
-        return
-    told = key_form(Written(ASKED[name]))
-    assert told.startswith("asked at every decision, because its key takes ")
-
-
-def test_modules_are_left_as_they_were() -> None:
-    before = dict(globals())
-    assert read_key(Written(WRITTEN["a table"]), usual_state()).written is not None
-    assert globals() == before
+    told = key_form(Written((NO_SUMS | ASKED)[name]))
+    assert told.startswith("asked at every decision, because its key ")
+    assert told == "asked at every decision, because its key is no sum of columns, with a level in front or not" or "takes" in told
 
 
 HINTS: dict[str, Callable[[Any], Any]] = {
@@ -252,7 +221,7 @@ HINTS: dict[str, Callable[[Any], Any]] = {
     "a look at the clock": lambda s: s.now + 60.0,
     "a look at the jobs": lambda s: math.inf if len(s.jobs) < 2 else s.now,
 }
-TURNS = ("attained", "gpu-time", "longest first", "attained and ageing", "wfp3", "levels, then arrival")
+TURNS = ("attained", "gpu-time", "longest first", "attained and ageing", "levels, then arrival")
 
 
 def hinted(kind: type[Written], hint: Callable[[Any], Any]) -> Any:
@@ -261,13 +230,14 @@ def hinted(kind: type[Written], hint: Callable[[Any], Any]) -> Any:
 
 @pytest.mark.parametrize("hint", HINTS)
 @pytest.mark.parametrize("name", ["size, then arrival", "remaining", "remaining area", "less than it seems", *TURNS])
-def test_a_hint_on_how_long_an_order_holds_changes_neither_the_run_nor_how_it_is_made(name: str, hint: str) -> None:
-    """A hint that is not true counts as it does where the policy is asked."""
-    function = (READ | LEVELS | WRITTEN)[name]
+def test_a_true_hint_on_how_long_an_order_holds_changes_neither_the_run_nor_how_it_is_made(name: str, hint: str) -> None:
+    """One that is not true counts as it does where the policy is asked, which it then is."""
+    function = (READ | LEVELS)[name]
     for number in (6001, 6004):
         read, asked, calls = both(hinted(Written, HINTS[hint]), hinted(Asked, HINTS[hint]), function, number)
         assert read == asked
-        assert calls < 20  # when it is read, and to see that it was read well
+        if hint != "for ever" or name not in TURNS:
+            assert calls == 1
 
 
 @pytest.mark.parametrize("until", ["soon", math.nan, 500.0], ids=str)

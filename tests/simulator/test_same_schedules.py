@@ -12,9 +12,9 @@ import pytest
 from tests.simulator.small_runs import draw, fingerprint, small_run
 
 from gantline.engine.dense.low_ranks import PassCount
-from gantline.engine.drivers import dense
+from gantline.engine.drivers import key_reading as read
+from gantline.engine.drivers import record_loop as dense
 from gantline.engine.drivers.loop_clock import LoopCount
-from gantline.engine.drivers.python_keys import read
 from gantline.engine.drivers.simulation import Simulation
 from gantline.policies.registry import make_policy
 from gantline.simulator.run import Run

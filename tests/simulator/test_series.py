@@ -4,9 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import pytest
-from polars.testing import assert_frame_equal
-
 from gantline.core.cluster import Node
 from gantline.core.node_events import NodeEvent
 from gantline.core.plan import Assignment, Mode, Plan
@@ -79,24 +76,17 @@ def test_what_had_not_arrived_is_neither_waiting_nor_in_the_queue() -> None:
     assert (measure(run)["jobs"], measure(run)["unfinished"]) == (3, 3)  # it is told as a job all the same, one that did not end
 
 
-@pytest.mark.parametrize(
-    ("jobs", "cluster", "policy", "round_length"),
-    [
-        (
-            [job(f"j{k}", 5.0 * k, 1, 100.0, options="gpu:1=100|cpu:0/20=300") for k in range(6)],
-            "gpu:2x1/0c/64g,cpu:2x0/32c/64g",
-            "allox",
-            0.0,
-        ),
-        ([job(f"j{k}", 40.0 * k, 1 + k % 4, 300.0 - 30.0 * k) for k in range(8)], "2x2", "srtf", 60.0),
-    ],
-)
-def test_few_allocations_are_told_as_many_are(
-    jobs: list[dict[str, object]], cluster: str, policy: str, round_length: float, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    run = simulate(jobs, cluster, policy, round=round_length)
-    few = run.allocations
-    del run.__dict__["allocations"]
-    monkeypatch.setattr("gantline.simulator.run._FEW", -1)
-    assert_frame_equal(run.allocations, few)
-    assert run.allocations is not few
+def test_an_allocation_of_cpus_alone_names_its_node_and_no_device() -> None:
+    jobs = [job(f"j{k}", 5.0 * k, 1, 100.0, options="gpu:1=100|cpu:0/20=120") for k in range(6)]
+    held = simulate(jobs, "gpu:2x1/0c/64g,cpu:2x0/32c/64g", "allox").allocations
+    alone = held.filter(held["gpus"] == 0)
+    assert set(alone["type"]) == {"cpu"}
+    assert all(len(nodes) == 1 for nodes in alone["nodes"])
+    assert all(len(devices) == 0 for devices in alone["devices"])
+    assert held.filter(held["gpus"] == 1)["devices"].list.len().to_list() == [1] * (len(held) - len(alone))
+
+
+def test_a_run_in_which_nothing_starts_has_no_allocations() -> None:
+    run = simulate([job("a", 100, 1, 5)], "1x4", "fifo", until=50)
+    assert run.allocations.is_empty()
+    assert run.events.is_empty()

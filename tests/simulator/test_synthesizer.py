@@ -17,7 +17,7 @@ from gantline.lab.questions.explain import explain
 from gantline.lab.questions.forecast import Setup
 from gantline.lab.report.figures import gantt
 from gantline.lab.report.html import render_report
-from gantline.lab.report.in_charge import policies_in_charge
+from gantline.lab.report.run_warnings import policies_in_charge
 from gantline.lab.report.rundir import read_run, write_run
 from gantline.policies.registry import make_policy
 from gantline.simulator.rollout import rollout

@@ -10,12 +10,11 @@ import pytest
 from gantline import compare, simulate
 from gantline.cli.main import main
 from gantline.core.errors import UsageError
-from gantline.lab.experiment.common_warmup import with_common_warmup
 from gantline.lab.experiment.grid import Grid, policies_of
 from gantline.lab.experiment.setting import Setting
-from gantline.lab.experiment.source import TraceSource
-from gantline.lab.experiment.sweep import run_sweep
-from gantline.simulator.warmup import mser5
+from gantline.lab.experiment.sweep import run_sweep, with_common_warmup
+from gantline.lab.experiment.trace_source import TraceSource
+from gantline.simulator.summary import mser5
 
 LEVEL = np.random.default_rng(0).normal(100.0, 10.0, 400)
 SOURCE = TraceSource(generator="generic", settings={"jobs": 150, "gpus": 8, "load": 0.95, "durations": "weibull(scale=1h, shape=1)"})

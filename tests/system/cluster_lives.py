@@ -15,16 +15,15 @@ from pathlib import Path
 from tests.live.lives import wait_for
 from tests.live.specs import ENDED
 
-from gantline.live.replay import replay_store
+from gantline.live.scheduler.replay import replay_store
 from gantline.live.service.client import Client
-from gantline.live.service.home import Home
-from gantline.live.service.options import Options
+from gantline.live.service.home import Home, Options
 from gantline.live.store import SqlStore
 
 _JOB = str(Path(__file__).parents[1] / "runtime" / "chaos_job.py")
 _BRISK = {"min_run": 1.0, "grace": 2.0}
 _LIVES = multiprocessing.get_context("forkserver")  # a process in which Ray was never started
-_LIVES.set_forkserver_preload(["gantline.live.service.serve", "gantline.live.ray.runner", "gantline.live.ray.actors"])
+_LIVES.set_forkserver_preload(["gantline.live.service.serve", "gantline.live.runners.ray.runner", "gantline.live.runners.ray.actors"])
 
 
 def serve_on(executor: str, home: Path, runner: dict[str, str], policy: str | None, env: dict[str, str]) -> None:

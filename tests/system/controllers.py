@@ -10,9 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from gantline.core.errors import GantlineError
-from gantline.live.kubernetes.access import find_access
-from gantline.live.kubernetes.client import ApiClient
-from gantline.live.kubernetes.objects import path_of
+from gantline.live.runners.kubernetes.access import find_access, path_of
+from gantline.live.runners.kubernetes.client import ApiClient
 
 _DEFINITIONS = "apiextensions.k8s.io/v1"
 _OPERATORS = {"PyTorchJob": ("pytorchjobs", "pytorchReplicaSpecs"), "MPIJob": ("mpijobs", "mpiReplicaSpecs")}

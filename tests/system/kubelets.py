@@ -28,10 +28,9 @@ from typing import Any
 import yaml
 
 from gantline.core.errors import GantlineError
-from gantline.live.kubernetes.access import find_access
-from gantline.live.kubernetes.client import ApiClient, ApiError
-from gantline.live.kubernetes.objects import path_of
-from gantline.live.kubernetes.quantities import amount
+from gantline.live.runners.kubernetes.access import find_access, path_of
+from gantline.live.runners.kubernetes.client import ApiClient, ApiError
+from gantline.live.runners.kubernetes.pods_and_nodes import amount
 
 _TICK = 0.03
 

@@ -21,9 +21,8 @@ import trustme
 import yaml
 
 from gantline.core.errors import GantlineError
-from gantline.live.kubernetes.access import find_access
-from gantline.live.kubernetes.client import ApiClient, ApiError
-from gantline.live.kubernetes.objects import path_of
+from gantline.live.runners.kubernetes.access import find_access, path_of
+from gantline.live.runners.kubernetes.client import ApiClient, ApiError
 
 ROOT = Path(__file__).parents[2]
 PATIENCE = 90.0  # seconds; a quiet machine needs nine

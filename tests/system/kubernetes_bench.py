@@ -12,11 +12,10 @@ from tests.system.kubernetes import KubernetesCluster
 
 from gantline.engine.executor import Order, Report
 from gantline.lab.conformance.runner import Told
-from gantline.live.bulletins import Bulletin, NodeNews
-from gantline.live.kubernetes.runner import KubernetesRunner
-from gantline.live.launch import Launch
-from gantline.live.premises import Premises
-from gantline.live.roll_call import Present
+from gantline.live.jobs.launch import Launch
+from gantline.live.runners.kubernetes.runner import KubernetesRunner
+from gantline.live.runners.runner_context import RunnerContext
+from gantline.live.runners.runner_events import NodeNews, Present, RunnerEvents
 
 JOB = """
 trap 'touch $GANTLINE_CHECKPOINT/left; exit 15' TERM
@@ -27,10 +26,10 @@ exit $(cat $GANTLINE_CHECKPOINT/end)
 """
 
 
-def premises(cluster: KubernetesCluster, home: Path, **options: str) -> Premises:
+def context(cluster: KubernetesCluster, home: Path, **options: str) -> RunnerContext:
     """A service with slots of CPUs on a cluster."""
     own = {"kubeconfig": str(cluster.kubeconfig), "image": "any", "checkpoints": str(home / "checkpoints")}
-    return Premises(home, "cpu", {**own, **options}, "http://127.0.0.1:1")
+    return RunnerContext(home, "cpu", {**own, **options}, "http://127.0.0.1:1")
 
 
 class KubernetesBench:
@@ -39,22 +38,22 @@ class KubernetesBench:
     def __init__(self, cluster: KubernetesCluster, home: Path, launch: Launch | None = None, **options: str) -> None:
         self.cluster, self.home = cluster, home
         self.launch = launch or Launch((JOB,), shell=True, processes=0, resumes=True, grace=10.0)
-        self.checkpoints, self.premises = home / "checkpoints", premises(cluster, home, **options)
+        self.checkpoints, self.context = home / "checkpoints", context(cluster, home, **options)
         self.attach()
 
     def attach(self) -> list[Present]:
         self._told: list[Told] = []
         self.news: list[NodeNews] = []
         self._new: deque[Report] = deque()
-        self.runner = self.executor = KubernetesRunner.open(self.premises)
+        self.runner = self.executor = KubernetesRunner.open(self.context)
         present = list(self.runner.roll_call())
         self.runner.attach(contact_of(self.runner, lambda row: self.launch, self._receive))
         return present
 
-    def _receive(self, bulletin: Bulletin) -> None:
-        self.news += bulletin.nodes
-        self._told += bulletin.reports
-        self._new += (report for report, _ in bulletin.reports)
+    def _receive(self, events: RunnerEvents) -> None:
+        self.news += events.nodes
+        self._told += events.reports
+        self._new += (report for report, _ in events.reports)
 
     # --- of an executor -------------------------------------------------------------------------------------------------
     def now(self) -> float:

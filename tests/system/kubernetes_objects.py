@@ -10,13 +10,13 @@ from typing import Any
 
 from tests.system.controllers import Controllers
 from tests.system.kubernetes import KubernetesCluster, empty, kubernetes_cluster, node, unless_gone, wait_for
-from tests.system.kubernetes_bench import premises
+from tests.system.kubernetes_bench import context
 
-from gantline.live.kubernetes.objects import path_of
-from gantline.live.kubernetes.runner import KubernetesRunner
-from gantline.live.records import MemoryStore
-from gantline.live.scheduler import Scheduler
-from gantline.live.view import JobView
+from gantline.live.runners.kubernetes.access import path_of
+from gantline.live.runners.kubernetes.runner import KubernetesRunner
+from gantline.live.scheduler.scheduler import Scheduler
+from gantline.live.scheduler.view import JobView
+from gantline.live.store.records import MemoryStore
 
 GROUPS = {"jobs": "batch/v1", "pytorchjobs": "kubeflow.org/v1", "mpijobs": "kubeflow.org/v1"}
 Serve = Callable[..., Scheduler]
@@ -42,7 +42,7 @@ class Services:
 
     def __call__(self, policy: str = "fifo", **more: Any) -> Scheduler:
         self.stop()
-        self.now = Scheduler(self.store, KubernetesRunner.open(premises(self.cluster, self.home, **self.options)), policy, **more)
+        self.now = Scheduler(self.store, KubernetesRunner.open(context(self.cluster, self.home, **self.options)), policy, **more)
         self.now.start()
         return self.now
 

@@ -10,8 +10,7 @@ from tests.system.chromium import Chromium
 from tests.system.visitor import Visitor
 
 from gantline.live.service.client import Client
-from gantline.live.service.home import Home
-from gantline.live.service.options import Options
+from gantline.live.service.home import Home, Options
 
 HOSTILE = "<img src=x onerror=\"window.owned='name'\"></script><b>bold</b> \u202ereversed"
 

@@ -12,8 +12,7 @@ from tests.system.chromium import Chromium
 from tests.system.large_board import LargeCluster, LargeService
 from tests.system.visitor import Visitor
 
-from gantline.live.service.home import Home
-from gantline.live.service.options import Options
+from gantline.live.service.home import Home, Options
 
 KEPT = Path(__file__).parents[2] / "docs" / "_static"
 

@@ -10,8 +10,7 @@ from tests.live.service.conftest import Running, until
 from tests.system.chromium import Chromium
 from tests.system.visitor import Visitor
 
-from gantline.live.service.home import Home
-from gantline.live.service.options import Options
+from gantline.live.service.home import Home, Options
 
 PAGES = ("now", "queues", "history", "policy", "results", "submit")
 

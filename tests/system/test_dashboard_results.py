@@ -15,7 +15,7 @@ from tests.system.visitor import Visitor
 from gantline.cli.main import main
 from gantline.lab.report.metrics import measure
 from gantline.lab.report.rundir import read_run, write_run
-from gantline.live.service.results.viewing import view_server
+from gantline.live.service.viewer import view_server
 from gantline.simulator.simulate import simulate
 from gantline.traces.trace import Trace
 

@@ -17,8 +17,7 @@ from tests.system.visitor import Visitor, link
 
 from gantline.core.errors import GantlineError
 from gantline.live.service.client import Client
-from gantline.live.service.home import Home
-from gantline.live.service.options import Options
+from gantline.live.service.home import Home, Options
 
 JOB_ACTIONS = {"Cancel", "Hold", "Requeue", "Save", "Resize", "Change"}
 

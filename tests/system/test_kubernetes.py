@@ -8,13 +8,12 @@ from pathlib import Path
 
 import pytest
 from tests.system.kubernetes import KubernetesCluster, empty, kubernetes_cluster, missing, node, wait_for
-from tests.system.kubernetes_bench import KubernetesBench, premises
+from tests.system.kubernetes_bench import KubernetesBench, context
 
 from gantline.lab.conformance.executor import ExecutorContract
-from gantline.lab.conformance.gang_bench import GangBench
-from gantline.lab.conformance.gangs import GangContract
+from gantline.lab.conformance.gangs import GangBench, GangContract
 from gantline.lab.conformance.runner import RunnerContract
-from gantline.live.kubernetes.runner import KubernetesRunner
+from gantline.live.runners.kubernetes.runner import KubernetesRunner
 
 pytestmark = pytest.mark.skipif(bool(missing()), reason=missing())
 
@@ -53,7 +52,7 @@ class KubernetesGangs(GangBench):
         super().__init__(board)
 
     def open(self) -> KubernetesRunner:
-        return KubernetesRunner.open(premises(self.cluster, self.home))
+        return KubernetesRunner.open(context(self.cluster, self.home))
 
     @contextmanager
     def _away(self) -> Iterator[None]:

@@ -26,9 +26,9 @@ from tests.system.kubernetes_objects import (
 )  # fmt: skip
 
 from gantline.core.inputs import Action
-from gantline.live.kubernetes.client import ApiClient
-from gantline.live.scheduler import Scheduler
-from gantline.live.view import JobView
+from gantline.live.runners.kubernetes.client import ApiClient
+from gantline.live.scheduler.scheduler import Scheduler
+from gantline.live.scheduler.view import JobView
 
 pytestmark = pytest.mark.skipif(bool(missing()), reason=missing())
 

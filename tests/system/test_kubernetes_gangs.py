@@ -14,9 +14,9 @@ from tests.system.kubernetes_bench import KubernetesBench
 from gantline.core.errors import RefusedError
 from gantline.core.inputs import Fault
 from gantline.engine.executor import News, Order, Report, Verb
-from gantline.live.bulletins import Ending, NodeState
-from gantline.live.kubernetes.objects import path_of
-from gantline.live.launch import Launch
+from gantline.live.jobs.launch import Launch
+from gantline.live.runners.kubernetes.access import path_of
+from gantline.live.runners.runner_events import Ending, NodeState
 
 pytestmark = pytest.mark.skipif(bool(missing()), reason=missing())
 Make = Callable[..., KubernetesBench]
@@ -118,10 +118,10 @@ def test_devices_of_a_pod_whose_annotations_were_removed_stay_its_own(make: Make
     start(bench, 2, 3)
     before = {pod["metadata"]["name"]: pod["metadata"]["resourceVersion"] for pod in cluster.pods()}
     cluster.client.merge(path_of("pods", "default", "gantline-job0.1.0"), {"metadata": {"annotations": None}})
-    wait_for(lambda: bench.runner.sight.pods["gantline-job0.1.0"].version > int(before["gantline-job0.1.0"]), "the edited pod")
+    wait_for(lambda: bench.runner.cache.pods["gantline-job0.1.0"].version > int(before["gantline-job0.1.0"]), "the edited pod")
     cluster.pod("theirs", "a", cpu="900m")
     wait_for(lambda: any(one.name == "a:1" and one.state is NodeState.DRAINED for one in bench.news), "a device that others use")
-    assert bench.runner.sight.pods["gantline-job0.1.0"].places == (0, 1)
+    assert bench.runner.cache.pods["gantline-job0.1.0"].places == (0, 1)
     bench.send(Order(Verb.START, 1, 1, (2,)))  # a mistaken order for one of its devices
     bench.send(Order(Verb.START, 2, 1, (0,)))
     told(bench, News.STARTED, row=2)
@@ -159,7 +159,7 @@ def test_a_clock_that_is_an_hour_slow_is_mentioned_and_moves_no_start(
     make: Make, cluster: KubernetesCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     slow = time.time
-    monkeypatch.setattr("gantline.live.kubernetes.client.time", SimpleNamespace(time=lambda: slow() - 3600.0))
+    monkeypatch.setattr("gantline.live.runners.kubernetes.client.time", SimpleNamespace(time=lambda: slow() - 3600.0))
     bench = make()
     assert any("the API server's clock differs from this one by 3" in note for note in bench.runner.notes())
     start(bench, 0)
@@ -215,7 +215,7 @@ def test_cordons_taints_and_pods_of_others_are_obeyed(make: Make, cluster: Kuber
     cluster.client.merge(path, {"spec": {"unschedulable": True}})
     wait_for(lambda: last("b") is NodeState.DRAINED, "cordon")
     cluster.client.merge(path, {"spec": {"unschedulable": None, "taints": [{"key": "team", "effect": "NoSchedule"}]}})
-    wait_for(lambda: bench.runner.sight.nodes["b"].why.startswith("it has the taint team"), "taint")
+    wait_for(lambda: bench.runner.cache.nodes["b"].why.startswith("it has the taint team"), "taint")
     cluster.client.merge(path, {"spec": {"taints": None}})
     wait_for(lambda: last("b") is NodeState.UP, "return")
     cluster.pod("theirs", "b", cpu="900m")

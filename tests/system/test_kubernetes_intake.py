@@ -24,7 +24,7 @@ from tests.system.kubernetes_objects import (
 )  # fmt: skip
 
 from gantline.core.inputs import Action
-from gantline.live.kubernetes.objects import path_of
+from gantline.live.runners.kubernetes.access import path_of
 
 pytestmark = pytest.mark.skipif(bool(missing()), reason=missing())
 

@@ -14,7 +14,7 @@ from tests.system.kubernetes import KubernetesCluster, empty, kubernetes_cluster
 from tests.system.kubernetes_service import Service
 
 from gantline.core.errors import GantlineError
-from gantline.live.replay import replay_store
+from gantline.live.scheduler.replay import replay_store
 from gantline.live.store import SqlStore
 
 pytestmark = pytest.mark.skipif(bool(missing()), reason=missing())

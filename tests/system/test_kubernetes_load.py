@@ -20,7 +20,7 @@ from tests.system.kubernetes import KubernetesCluster, kubernetes_cluster, missi
 from tests.system.kubernetes_service import Service
 from tests.system.slow_proxy import SlowProxy
 
-from gantline.live.kubernetes.objects import path_of
+from gantline.live.runners.kubernetes.access import path_of
 
 pytestmark = [pytest.mark.skipif(bool(missing()), reason=missing()), pytest.mark.timeout(3_600)]
 _MEGABYTES = 300.0

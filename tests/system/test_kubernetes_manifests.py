@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from tests.system.kubernetes import ROOT, KubernetesCluster, kubernetes_cluster, missing
 
-from gantline.live.kubernetes.objects import path_of
+from gantline.live.runners.kubernetes.access import path_of
 
 pytestmark = pytest.mark.skipif(bool(missing()), reason=missing())
 DEPLOY = ROOT / "deploy" / "kubernetes"

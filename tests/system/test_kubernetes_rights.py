@@ -13,8 +13,8 @@ from tests.system.kubernetes_objects import Services, becomes, create, delete, e
 
 from gantline.core.errors import RefusedError
 from gantline.engine.executor import News, Order, Verb
-from gantline.live.kubernetes.objects import Object, path_of
-from gantline.live.kubernetes.rights import RIGHTS
+from gantline.live.runners.kubernetes.access import Object, path_of
+from gantline.live.runners.kubernetes.lease_and_rights import RIGHTS
 
 pytestmark = pytest.mark.skipif(bool(missing()), reason=missing())
 GROUP = "rbac.authorization.k8s.io/v1"

@@ -12,9 +12,8 @@ from tests.live.store_contract import StoreContract, job
 from tests.system.postgres import Postgres
 
 from gantline.core.errors import RefusedError
-from gantline.live.replay import replay_store
-from gantline.live.service.home import Home
-from gantline.live.service.options import Options
+from gantline.live.scheduler.replay import replay_store
+from gantline.live.service.home import Home, Options
 from gantline.live.store import SqlStore, StoreError
 from gantline.live.store.connection import LostStoreError
 

@@ -12,7 +12,7 @@ from tests.system.ray_cluster import RayCluster
 
 from gantline.lab.conformance.executor import Bench, ExecutorContract
 from gantline.lab.conformance.runner import RunnerContract
-from gantline.live.ray.runner import RayRunner
+from gantline.live.runners.ray.runner import RayRunner
 
 
 @pytest.fixture(scope="module")

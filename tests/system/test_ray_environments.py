@@ -14,14 +14,14 @@ from tests.system.cluster_lives import Lives
 from tests.system.ray_cluster import RayCluster
 
 from gantline.core.errors import RefusedError
-from gantline.live.launch import Launch
-from gantline.live.ray.packages import Packages
-from gantline.live.ray.runner import RayRunner
-from gantline.live.records import MemoryStore
-from gantline.live.scheduler import Scheduler
+from gantline.live.jobs.launch import Launch
+from gantline.live.jobs.spec import JobSpec
+from gantline.live.jobs.spec_file import spec_of
+from gantline.live.runners.ray.packages import Packages
+from gantline.live.runners.ray.runner import RayRunner
+from gantline.live.scheduler.scheduler import Scheduler
 from gantline.live.service.client import Client
-from gantline.live.spec import JobSpec
-from gantline.live.spec_file import spec_of
+from gantline.live.store.records import MemoryStore
 
 # what it is told by its environment goes into a file of its own; `wanted` lies beside it, and nowhere else
 SCRIPT = """
@@ -176,7 +176,7 @@ def test_packages_that_no_job_needs_are_removed(tmp_path: Path, code: Path, monk
     (code / "train.py").write_text("other")
     second = packages.pack({"working_dir": str(code)})
     assert len(list(packages.folder.iterdir())) == 2
-    monkeypatch.setattr("gantline.live.ray.packages._KEPT", -1.0)
+    monkeypatch.setattr("gantline.live.runners.ray.packages._KEPT", -1.0)
     packages.tidy_up(lambda: [Launch(("true",)), Launch(("true",), runtime_env=second)])
     assert [file.name for file in packages.folder.iterdir()] == [str(second["working_dir"]).removeprefix("gcs://")]
     assert first["working_dir"] != second["working_dir"]

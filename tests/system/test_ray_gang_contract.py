@@ -10,9 +10,8 @@ import pytest
 from tests.system.ray_cluster import RayCluster
 from tests.system.test_ray_contract import end_all
 
-from gantline.lab.conformance.gang_bench import GangBench
-from gantline.lab.conformance.gangs import GangContract
-from gantline.live.ray.runner import RayRunner
+from gantline.lab.conformance.gangs import GangBench, GangContract
+from gantline.live.runners.ray.runner import RayRunner
 
 
 @pytest.fixture(scope="module")

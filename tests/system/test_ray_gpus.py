@@ -15,10 +15,10 @@ from tests.system.ray_cluster import RayCluster
 from tests.system.test_ray_contract import end_all
 
 from gantline.engine.executor import News, Order, Report, Verb
-from gantline.live.launch import Launch
-from gantline.live.ray.runner import RayRunner
-from gantline.live.records import MemoryStore
-from gantline.live.scheduler import Scheduler
+from gantline.live.jobs.launch import Launch
+from gantline.live.runners.ray.runner import RayRunner
+from gantline.live.scheduler.scheduler import Scheduler
+from gantline.live.store.records import MemoryStore
 
 
 @pytest.fixture(scope="module")
@@ -34,7 +34,7 @@ def test_reports_name_the_gpus_that_ranks_really_have(tmp_path: Path, ray_cluste
     runner.roll_call()
     line = f"echo $CUDA_VISIBLE_DEVICES > {tmp_path}/draft.$RANK; mv {tmp_path}/draft.$RANK {tmp_path}/cuda.$RANK; sleep 1000"
     launch = Launch((line,), shell=True, processes=0, grace=5.0)
-    runner.attach(contact_of(runner, lambda row: launch, lambda bulletin: told.extend(report for report, _ in bulletin.reports)))
+    runner.attach(contact_of(runner, lambda row: launch, lambda events: told.extend(report for report, _ in events.reports)))
     try:
         runner.send(Order(Verb.START, 0, 1, (1, 2, 4)), 0.0)
         report = until(lambda: next((one for one in told if one.news is News.STARTED), None))

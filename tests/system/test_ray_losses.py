@@ -11,10 +11,10 @@ from tests.live.specs import ended, shell, state, until
 from tests.system.ray_cluster import RayCluster
 
 from gantline.core.inputs import Action
-from gantline.live.ray.runner import RayRunner
-from gantline.live.records import MemoryStore
-from gantline.live.scheduler import Scheduler
+from gantline.live.runners.ray.runner import RayRunner
+from gantline.live.scheduler.scheduler import Scheduler
 from gantline.live.store import SqlStore
+from gantline.live.store.records import MemoryStore
 
 
 @pytest.fixture(scope="module")

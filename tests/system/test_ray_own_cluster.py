@@ -11,8 +11,8 @@ from tests.live.specs import until
 from tests.system.cluster_lives import Lives
 from tests.system.ray_cluster import RayCluster  # noqa: F401 -- it skips what follows where there is no Ray
 
-from gantline.live.local.files import read_json
-from gantline.live.ray.connection import OwnCluster
+from gantline.live.runners.local.files import read_json
+from gantline.live.runners.ray.connection import OwnCluster
 
 
 def processes(folder: str) -> list[int]:

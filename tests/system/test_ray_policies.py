@@ -10,9 +10,9 @@ from tests.lab.conformance.test_every_policy import BRIEF, NOT_LIVE, POLICIES
 from tests.live.specs import ended, shell
 from tests.system.ray_cluster import RayCluster
 
-from gantline.live.ray.runner import RayRunner
-from gantline.live.replay import replay_store
-from gantline.live.scheduler import Scheduler
+from gantline.live.runners.ray.runner import RayRunner
+from gantline.live.scheduler.replay import replay_store
+from gantline.live.scheduler.scheduler import Scheduler
 from gantline.live.store import SqlStore
 
 LIVE = [name for name in POLICIES if name not in NOT_LIVE]

@@ -12,10 +12,10 @@ from tests.system.ray_cluster import RayCluster  # which skips what follows wher
 from gantline.core.errors import RefusedError, UnreachableError
 from gantline.core.inputs import Fault
 from gantline.engine.executor import News, Order, Report, Verb
-from gantline.live.bulletins import Ending
-from gantline.live.launch import Launch
-from gantline.live.ray import incarnation
-from gantline.live.ray.runner import RayRunner
+from gantline.live.jobs.launch import Launch
+from gantline.live.runners.ray import incarnation
+from gantline.live.runners.ray.runner import RayRunner
+from gantline.live.runners.runner_events import Ending
 
 ray = pytest.importorskip("ray")
 
@@ -74,7 +74,7 @@ def test_half_a_gang_that_never_gets_its_second_node_is_given_back(
     other = ray.remote(Other).options(num_cpus=2, label_selector={"gantline.io/node": "n2"}).remote()
     assert ray.get(other.there.remote())
     gang = Launch(("true",), shell=True, processes=0)
-    runner.attach(contact_of(runner, lambda row: gang, lambda bulletin: told.extend(bulletin.reports)))
+    runner.attach(contact_of(runner, lambda row: gang, lambda events: told.extend(events.reports)))
     try:
         runner.send(Order(Verb.START, 0, 1, (0, 1, 2)), 0.0)
         ((report, ending),) = until(lambda: list(told))

@@ -11,8 +11,8 @@ from tests.live.specs import ended, shell, state, until
 from tests.live.test_change_of_ranks import BATCH, POLICY, SAMPLES, gang, lines, resize, sizes
 from tests.system.ray_cluster import RayCluster
 
-from gantline.live.ray.runner import RayRunner
-from gantline.live.scheduler import Scheduler
+from gantline.live.runners.ray.runner import RayRunner
+from gantline.live.scheduler.scheduler import Scheduler
 from gantline.live.store import SqlStore
 
 EPOCHS = 60

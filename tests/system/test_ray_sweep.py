@@ -9,10 +9,10 @@ import pytest
 from tests.system.ray_cluster import RayCluster
 
 from gantline.lab.experiment.grid import Grid, policies_of
-from gantline.lab.experiment.ray_backend import OnRay
+from gantline.lab.experiment.running.ray_backend import OnRay
 from gantline.lab.experiment.setting import Setting
-from gantline.lab.experiment.source import TraceSource
 from gantline.lab.experiment.sweep import run_sweep
+from gantline.lab.experiment.trace_source import TraceSource
 
 _JOBS = "job,arrival,gpus,duration\na,0,1,10\nb,1,2,5\nc,2,4,3\nd,3,1,30\n"
 _MORTAL = '''

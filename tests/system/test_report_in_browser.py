@@ -10,8 +10,8 @@ from tests.lab.report.example_runs import example_run
 
 from gantline.lab.experiment.grid import Grid, PolicyChoice
 from gantline.lab.experiment.setting import Setting
-from gantline.lab.experiment.source import TraceSource
 from gantline.lab.experiment.sweep import run_sweep
+from gantline.lab.experiment.trace_source import TraceSource
 from gantline.lab.report.html import write_report
 from gantline.lab.report.metrics import measure
 from gantline.lab.report.rundir import read_run, write_run

@@ -12,7 +12,7 @@ from tests.system.slurm import Allocated, allocated, missing
 
 from gantline.lab.conformance.executor import Bench, ExecutorContract
 from gantline.lab.conformance.runner import RunnerContract
-from gantline.live.slurm.runner import SlurmRunner
+from gantline.live.runners.slurm.runner import SlurmRunner
 
 pytestmark = pytest.mark.skipif(bool(missing()), reason=f"Slurm is not installed: {', '.join(missing())}")
 

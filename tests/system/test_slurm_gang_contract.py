@@ -10,9 +10,8 @@ import pytest
 from tests.system.slurm import Allocated, allocated, missing
 from tests.system.test_slurm_contract import end_all
 
-from gantline.lab.conformance.gang_bench import GangBench
-from gantline.lab.conformance.gangs import GangContract
-from gantline.live.slurm.runner import SlurmRunner
+from gantline.lab.conformance.gangs import GangBench, GangContract
+from gantline.live.runners.slurm.runner import SlurmRunner
 
 pytestmark = pytest.mark.skipif(bool(missing()), reason=f"Slurm is not installed: {', '.join(missing())}")
 

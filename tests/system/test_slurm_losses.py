@@ -14,11 +14,11 @@ from tests.live.specs import ended, shell, state, until
 from tests.system.slurm import Allocated, allocated, missing
 
 from gantline.core.inputs import Action
-from gantline.live.local.files import read_json
-from gantline.live.records import MemoryStore, Store
-from gantline.live.scheduler import Scheduler
-from gantline.live.slurm.runner import SlurmRunner
+from gantline.live.runners.local.files import read_json
+from gantline.live.runners.slurm.runner import SlurmRunner
+from gantline.live.scheduler.scheduler import Scheduler
 from gantline.live.store import SqlStore
+from gantline.live.store.records import MemoryStore, Store
 
 pytestmark = pytest.mark.skipif(bool(missing()), reason=f"Slurm is not installed: {', '.join(missing())}")
 

@@ -11,8 +11,8 @@ from tests.system.slurm import Allocated, allocated, missing
 
 from gantline.cli.main import main
 from gantline.core.errors import RefusedError, UnreachableError, UsageError
-from gantline.live.slurm import commands
-from gantline.live.slurm.runner import SlurmRunner
+from gantline.live.runners.slurm import commands
+from gantline.live.runners.slurm.runner import SlurmRunner
 
 pytestmark = pytest.mark.skipif(bool(missing()), reason=f"Slurm is not installed: {', '.join(missing())}")
 

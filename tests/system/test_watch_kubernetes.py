@@ -10,13 +10,13 @@ from pathlib import Path
 import pytest
 from tests.live.specs import contact_of
 from tests.system.kubernetes import KubernetesCluster, empty, kubernetes_cluster, missing, node, wait_for
-from tests.system.kubernetes_bench import premises
+from tests.system.kubernetes_bench import context
 
 from gantline.cli.main import main
 from gantline.engine.executor import Can, News, Order, Report, Verb
-from gantline.live.bulletins import Bulletin, NodeState
-from gantline.live.kubernetes.runner import KubernetesRunner
-from gantline.live.launch import Launch
+from gantline.live.jobs.launch import Launch
+from gantline.live.runners.kubernetes.runner import KubernetesRunner
+from gantline.live.runners.runner_events import NodeState, RunnerEvents
 
 pytestmark = pytest.mark.skipif(bool(missing()), reason=missing())
 _PRODUCT = "NVIDIA-A100-SXM4-80GB"
@@ -48,19 +48,19 @@ def test_what_runs_and_waits_is_what_the_api_shows_and_questions_are_answered(
 
 
 def test_a_gang_has_gpus_that_others_do_not_use(cluster: KubernetesCluster, tmp_path: Path) -> None:
-    runner = KubernetesRunner.open(replace(premises(cluster, tmp_path), devices=None))
-    told: list[Bulletin] = []
+    runner = KubernetesRunner.open(replace(context(cluster, tmp_path), devices=None))
+    told: list[RunnerEvents] = []
     try:
         runner.attach(contact_of(runner, lambda row: Launch(("sleep", "1000")), told.append))
         assert [(one.name, one.type, one.gpus) for one in runner.cluster.nodes] == [("a", "a100", 4), ("b", "a100", 4)]
         assert Can.COLLOCATE not in runner.abilities
-        drained = {one.name for bulletin in told for one in bulletin.nodes if one.state is NodeState.DRAINED}
+        drained = {one.name for events in told for one in events.nodes if one.state is NodeState.DRAINED}
         assert drained == {"a:1", "a:2", "a:3"}
         runner.send(Order(Verb.START, 0, 1, (0,)), 0.0)
         runner.send(Order(Verb.START, 1, 1, (4, 5)), 0.0)
 
         def started() -> list[Report]:
-            return [report for bulletin in told for report, _ in bulletin.reports if report.news is News.STARTED]
+            return [report for events in told for report, _ in events.reports if report.news is News.STARTED]
 
         wait_for(lambda: {report.row for report in started()} == {0, 1}, "both gangs")
         ours = {pod["metadata"]["name"]: pod for pod in cluster.pods() if pod["metadata"]["name"].startswith("gantline-")}

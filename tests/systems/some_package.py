@@ -14,11 +14,11 @@ import numpy as np
 from gantline import DeviceRule, OrderPolicy, Trace
 from gantline.core.columns import Job
 from gantline.core.errors import UsageError
-from gantline.engine.drivers.faults import Faults
+from gantline.engine.drivers.faulty import Faults
 from gantline.engine.drivers.faulty import FaultyExecutor
 from gantline.engine.regime import Regime
-from gantline.lab.experiment.filling.scheme import FillOrder, FillScheme
-from gantline.engine.imitations.scope import Scope
+from gantline.lab.experiment.cluster_filling import FillOrder, FillScheme
+from gantline.engine.imitations.registry import Scope
 from gantline.models.model import PerformanceModel
 from gantline.registry import HeldAgainst, System
 
@@ -125,9 +125,9 @@ STUDY = """
 import polars as pl
 
 from gantline.lab.experiment.grid import Grid, PolicyChoice
-from gantline.lab.experiment.reproduce.study import Claim, ClaimTerms, Study
+from gantline.lab.experiment.reproduction import Claim, ClaimTerms, Study
 from gantline.lab.experiment.setting import Setting
-from gantline.lab.experiment.source import TraceSource
+from gantline.lab.experiment.trace_source import TraceSource
 
 
 class Figure(Study):
@@ -148,7 +148,7 @@ class Figure(Study):
 """
 
 RUNNER = '''
-from gantline.live.local.runner import LocalRunner
+from gantline.live.runners.local.runner import LocalRunner
 
 
 class Noted(LocalRunner):

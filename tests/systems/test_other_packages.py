@@ -15,8 +15,8 @@ from gantline.core.errors import UsageError
 from gantline.engine.assembly.models import find_model
 from gantline.engine.imitations.registry import find_imitation
 from gantline.engine.regime import find_regime, regime_names
-from gantline.lab.experiment.reproduce.registry import find_study
-from gantline.live.runners import find_runner
+from gantline.lab.experiment.reproduction import find_study
+from gantline.live.runners.registry import find_runner
 from gantline.policies.placement.rules import find_placement
 from gantline.policies.registry import find_policy, make_policy, policy_names
 from gantline.registry import KINDS

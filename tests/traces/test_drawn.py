@@ -9,8 +9,8 @@ from gantline import Trace, parse_cluster, simulate
 from gantline.core.areas import mean
 from gantline.engine.assembly.load import load_tables
 from gantline.lab.report.metrics import steadiness
-from gantline.lab.report.metrics.steps import time_mean
-from gantline.simulator.queue_steps import queue_steps
+from gantline.lab.report.metrics.columns import time_mean
+from gantline.simulator.series import queue_steps
 from gantline.traces.drawn import MOST, Drawn
 
 SETTINGS = {

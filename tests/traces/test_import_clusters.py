@@ -9,7 +9,7 @@ import pytest
 
 from gantline import simulate
 from gantline.core.errors import NotFoundError, TraceError
-from gantline.lab.report.doubts import ways_left_out
+from gantline.lab.report.run_warnings import ways_left_out
 from gantline.traces.importers.reading import import_trace
 from gantline.traces.options import WrittenOption, parse_options
 

@@ -19,11 +19,11 @@ import pytest
 from tests.live.specs import LIMIT, end_all
 
 from gantline.engine.executor import Verb
-from gantline.live.clock import WallClock
-from gantline.live.launch import Launch
-from gantline.live.local.runner import LocalRunner
-from gantline.live.records import MemoryStore
-from gantline.live.scheduler import Scheduler
+from gantline.live.jobs.launch import Launch
+from gantline.live.runners.local.runner import LocalRunner
+from gantline.live.scheduler.loop_thread import WallClock
+from gantline.live.scheduler.scheduler import Scheduler
+from gantline.live.store.records import MemoryStore
 from gantline.models.bundle import Bundle, Profile, Speed
 from gantline.models.sampled_line import SampledLine
 from gantline.traces.files.bundles import write_bundle

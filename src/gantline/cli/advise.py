@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from cyclopts import App, Parameter
 
-from gantline.cli.console import Column, Form, Sheet, say, show, show_json
-from gantline.cli.run_options import Policies, RunOptions, Seeds, Workers, seeds_of
-from gantline.cli.trace_options import TraceName
+from gantline.cli.console import Form, Sheet, say, show, show_json
+from gantline.cli.many_runs import kept_or_not, report_failures, run_watched, show_means
+from gantline.cli.options import Policies, RunOptions, Seeds, TraceName, Workers, seeds_of
+from gantline.cli.outputs import check_page_target
 from gantline.core.errors import UsageError
-
-if TYPE_CHECKING:
-    from gantline.lab.experiment.setting import Setting
-    from gantline.live.watch.look_as_trace import LookedAt
-
-_SEEDS_OF_A_GENERATOR = 5
+from gantline.lab.experiment.advice import SHOWN, grid_of, render_advice
+from gantline.lab.experiment.api import advised, usual_seeds
+from gantline.lab.experiment.grid import policies_of
+from gantline.lab.experiment.setting import Setting
+from gantline.lab.experiment.trace_source import TraceSource
+from gantline.lab.report.html import write_page
+from gantline.live.watch.look_advice import LookedAt, as_trace
+from gantline.live.watch.sources import look
 
 app = App(
     name="advise",
@@ -32,19 +36,16 @@ app = App(
 @Parameter(name="*")
 @dataclass(frozen=True, kw_only=True)
 class AdviseOptions(RunOptions):
-    """Which jobs and which cluster: those that are named, or those of a cluster that others schedule."""
+    """Which jobs and which cluster: those that are named, or those of a cluster that others schedule.
 
-    cluster: Annotated[
-        str, Parameter(help="32x4 (nodes x GPUs), v100:36,k80:36, v100:4x8@rack1, or a file (YAML, CSV).", show_default=False)
-    ] = ""
-    watch: Annotated[
-        str,
-        Parameter(
-            help="Compare on the jobs of a cluster that others schedule, with the policy in force there: slurm or kubernetes; "
-            "slurm:FILE for a recording (docs/watch.md).",
-            show_default=False,
-        ),
-    ] = ""
+    Args:
+        cluster: 32x4 (nodes x GPUs), v100:36,k80:36, v100:4x8@rack1, or a file (YAML, CSV).
+        watch: Compare on the jobs of a cluster that others schedule, with the policy in force there: slurm or
+            kubernetes; slurm:FILE for a recording (docs/watch.md).
+    """
+
+    cluster: str = ""
+    watch: str = ""
 
     def looked_at(self, trace: str) -> LookedAt | None:
         """The jobs and the cluster of a look; None where a trace and a cluster are named."""
@@ -57,15 +58,10 @@ class AdviseOptions(RunOptions):
         for where, value in named.items():
             if value:
                 raise UsageError("a look shows the jobs and the cluster", where=where, fix=f"leave {where} out, or --watch")
-        from gantline.live.watch.look_as_trace import as_trace
-        from gantline.live.watch.sources import look
-
         return as_trace(look(self.watch))
 
     def base_of(self, seen: LookedAt, folder: Path) -> Setting:
         """The setting for the jobs of a look, which lie beside the folder of runs; policies know their limits."""
-        from gantline.lab.experiment.source import TraceSource
-
         base = self.setting(TraceSource.beside(folder, seen.trace), seen.cluster)
         return replace(base, estimates="limit") if base.estimates == "oracle" else base
 
@@ -80,54 +76,47 @@ def advise(
     *,
     policy: Policies,
     options: AdviseOptions = NOTHING_NAMED,
-    grow: Annotated[str, Parameter(allow_leading_hyphen=True, help="How much larger the other cluster is; 0 for none.")] = "10%",
-    also: Annotated[list[str] | None, Parameter(negative="", help="Another cluster to try; may be repeated.")] = None,
-    against: Annotated[str, Parameter(help="The policy to compare with; by default the first.", show_default=False)] = "",
+    grow: Annotated[str, Parameter(allow_leading_hyphen=True)] = "10%",
+    also: list[str] | None = None,
+    against: str = "",
     seeds: Seeds = None,
     workers: Workers = None,
-    out: Annotated[Path | None, Parameter(help="Keep the runs in this folder.")] = None,
-    page: Annotated[Path | None, Parameter(help="Write the answer, the clusters side by side and the figures as one HTML page.")] = None,
+    out: Path | None = None,
+    page: Path | None = None,
     output: Form = "table",
 ) -> int:
-    """Say which policy serves these jobs best, and whether a larger cluster would help."""
-    from gantline.cli.means_table import show_means
-    from gantline.cli.outputs import check_page_target
-    from gantline.cli.sweeping import kept_or_not, report_failures, run_watched
-    from gantline.lab.experiment.advice import SHOWN, advise_runs, grid_of
-    from gantline.lab.experiment.grid import policies_of
-    from gantline.lab.experiment.history import check_against, with_what_happened
-    from gantline.lab.experiment.jobs_that_fit import check_jobs_fit
-    from gantline.lab.experiment.remarks import usable
+    """Say which policy serves these jobs best, and whether a larger cluster would help.
 
+    Args:
+        also: Another cluster to try; may be repeated.
+        out: Keep the runs in this folder.
+        page: Write the answer, the clusters side by side and the figures as one HTML page.
+        grow: How much larger the other cluster is; 0 for none.
+        against: The policy to compare with; by default the first.
+    """
     check_page_target(page, "--page")
     seen, chosen = options.looked_at(trace), policies_of(policy)
     with kept_or_not(out) as folder:
         runs = folder if out is not None else folder / "runs"
         base = options.base(trace) if seen is None else options.base_of(seen, runs)
-        wanted = seeds_of(seeds, _SEEDS_OF_A_GENERATOR if base.trace.generator else 1)
+        wanted = seeds_of(seeds, usual_seeds(base))
         grid = grid_of(base, chosen if seen is None else seen.beside_present(chosen), also or (), _share(grow), wanted)
-        check_against(against, grid.policies)
-        check_jobs_fit(cases := grid.cases())
-        sweep, left_out = with_what_happened(usable(run_watched(cases, runs, workers)), base)
-        found = advise_runs(sweep, base, against=against, left_out=left_out)
+        found = advised(base, grid, partial(run_watched, folder=runs, where=workers), against)
         if seen is not None:
             found = found.resting_on(seen.rests_on)
             for note in seen.notes:
                 say(f"note: {note}")
         if page is not None:
-            from gantline.lab.experiment.advice_page import render_advice
-            from gantline.lab.report.html import write_page
-
             say(f"wrote {write_page(render_advice(found, base), page)}")
         if output == "table":
-            show_means(sweep, [key for key in SHOWN if key != "money" or base.prices])
+            show_means(found.sweep, [key for key in SHOWN if key != "money" or base.prices])
             print()
             print("\n".join(found.sentences))
         elif output == "csv":
-            show(Sheet(tuple(map(Column, found.means.columns)), found.means.rows()), output)
+            show(Sheet.of_frame(found.means), output)
         else:
             show_json({"advice": found.sentences, "means": found.means.to_dicts()})
-        return report_failures(sweep)
+        return report_failures(found.sweep)
 
 
 def _share(text: str) -> float:

@@ -1,46 +1,50 @@
-"""``gantline allreduce``: what plans of AllReduce cost, the best one, on a tree of switches, and the constants from measurements."""
+"""``gantline profile allreduce``: what plans of AllReduce cost, which is best, on a tree too, and the constants from measurements."""
 
 from __future__ import annotations
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
 
-from cyclopts import App, Parameter
+from cyclopts import App
 
 from gantline.cli.console import Column, Form, Sheet, show, show_object
 from gantline.core.errors import UsageError
-
-if TYPE_CHECKING:
-    from gantline.models.allreduce import CostConstants
+from gantline.models.allreduce import PROTOTYPE, AllReducePlan, CostConstants, best_plan, cost_of, plans
+from gantline.models.allreduce_fit import fit_costs
+from gantline.models.reduction_trees import flat_cost, plan_tree, tree_of
+from gantline.traces.files.timed_allreduces import read_timed
 
 app = App(
     name="allreduce",
     help_epilogue="""Examples:
 
-  gantline allreduce --servers 12 --size 100
-  gantline allreduce --tree 4x16 --slowdowns 4,1 --size 100
-  gantline allreduce --fit timed.csv -o json""",
+  gantline profile allreduce --servers 12 --size 100
+  gantline profile allreduce --tree 4x16 --slowdowns 4,1 --size 100
+  gantline profile allreduce --fit timed.csv -o json""",
 )
 
 
 @app.default
 def allreduce(
     *,
-    servers: Annotated[int | None, Parameter(help="How many servers take part.")] = None,
-    tree: Annotated[str, Parameter(help="Switches from the root down: 4x16 are four switches of 16 servers.")] = "",
-    slowdowns: Annotated[str, Parameter(help="How many times slower the links of each level are, from the root down: 4,1.")] = "",
-    size: Annotated[float, Parameter(help="Data on each server, in the units of the constants (10^6 elements).")] = 100.0,
-    constants: Annotated[
-        str, Parameter(help="alpha,beta,gamma,delta,epsilon,threshold; by default those of a co-author's prototype.")
-    ] = "",
-    fit: Annotated[Path | None, Parameter(help="A table plan,servers,size,seconds: find the constants.")] = None,
+    servers: int | None = None,
+    tree: str = "",
+    slowdowns: str = "",
+    size: float = 100.0,
+    constants: str = "",
+    fit: Path | None = None,
     output: Form = "table",
 ) -> None:
-    """Plans of AllReduce by GenModel's five terms."""
-    from gantline.models.allreduce import AllReducePlan, best_plan, cost_of, plans
-    from gantline.models.reduction_trees import flat_cost, plan_tree, tree_of
+    """Plans of AllReduce by GenModel's five terms.
 
+    Args:
+        servers: How many servers take part.
+        tree: Switches from the root down: 4x16 are four switches of 16 servers.
+        slowdowns: How many times slower the links of each level are, from the root down: 4,1.
+        size: Data on each server, in the units of the constants (10^6 elements).
+        constants: alpha,beta,gamma,delta,epsilon,threshold; by default those of a co-author's prototype.
+        fit: A table plan,servers,size,seconds: find the constants.
+    """
     if sum((servers is not None, bool(tree), fit is not None)) != 1:
         raise UsageError("asks for none of the three, or for several", where="allreduce", fix="one of --servers, --tree and --fit")
     if slowdowns and not tree:
@@ -68,9 +72,6 @@ def allreduce(
 
 
 def _fit(src: Path, output: Form) -> None:
-    from gantline.models.allreduce_fit import fit_costs
-    from gantline.traces.files.timed_allreduces import read_timed
-
     found = fit_costs(read_timed(src))
     known = asdict(found.constants)
     bandwidth = 2.0 * known.pop("beta") + known.pop("gamma")
@@ -79,8 +80,6 @@ def _fit(src: Path, output: Form) -> None:
 
 
 def _constants(text: str) -> CostConstants:
-    from gantline.models.allreduce import PROTOTYPE, CostConstants
-
     if not text:
         return PROTOTYPE
     try:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Literal
 
-from cyclopts import App, Parameter
+from cyclopts import App
 
 from gantline.cli.console import say
+from gantline.cli.main import app as whole
+from gantline.policies.registry import policy_names
 
 app = App(
     name="completion",
@@ -21,15 +23,19 @@ app = App(
 
 @app.default
 def completion(
-    shell: Annotated[Literal["bash", "zsh", "fish"], Parameter(help="Your shell.")],
+    shell: Literal["bash", "zsh", "fish"],
     /,
     *,
-    install: Annotated[bool, Parameter(negative="", help="Put it where the shell finds it, rather than print it.")] = False,
-    to: Annotated[Path | None, Parameter(help="With --install: the file to write; by default where the shell looks.")] = None,
+    install: bool = False,
+    to: Path | None = None,
 ) -> None:
-    """Print the script by which a shell completes commands and options, or install it."""
-    from gantline.cli.main import app as whole
+    """Print the script by which a shell completes commands and options, or install it.
 
+    Args:
+        shell: Your shell.
+        install: Put it where the shell finds it, rather than print it.
+        to: With --install: the file to write; by default where the shell looks.
+    """
     if not install:
         print(with_policies(whole.generate_completion(shell=shell)))
         return
@@ -40,8 +46,6 @@ def completion(
 
 def with_policies(script: str) -> str:
     """The script of any shell, with the registered policies behind ``--policy``."""
-    from gantline.policies.registry import policy_names
-
     names = " ".join(policy_names())
     bash = f"COMPREPLY=($(compgen -W '{names}' -- \"${{cur}}\"))"
     script = re.sub(r"(--policy\)\s+)COMPREPLY=\(\)", lambda found: found[1] + bash, script)

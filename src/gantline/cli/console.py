@@ -14,11 +14,14 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import Parameter
+from rich.console import Console, RenderableType
+from rich.table import Table
+from rich.text import Text
 
 from gantline.core.formulas import harmless
 
 if TYPE_CHECKING:
-    from rich.console import Console, RenderableType
+    import polars as pl
 
 #: control characters and changes of direction that JSON may hold as they are
 _UNSEEN = re.compile("[\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069]")
@@ -49,7 +52,16 @@ class Sheet:
     @staticmethod
     def of(names: str, rows: Sequence[Sequence[Any]]) -> Sheet:
         """A sheet whose columns are the words of `names`."""
-        return Sheet(tuple(Column(name) for name in names.split()), rows)
+        return Sheet(tuple(map(Column, names.split())), rows)
+
+    @staticmethod
+    def of_frame(frame: pl.DataFrame) -> Sheet:
+        """All rows and columns of a frame."""
+        return Sheet(tuple(map(Column, frame.columns)), frame.rows())
+
+    def records(self) -> list[dict[str, Any]]:
+        """A record per row."""
+        return [dict(zip((column.name for column in self.columns), row)) for row in self.rows]
 
 
 def say(message: str) -> None:
@@ -66,21 +78,19 @@ def is_watched() -> bool:
 
 def console() -> Console:
     """Stdout as rich sees it; NO_COLOR is honoured."""
-    from rich.console import Console
-
     return Console(file=sys.stdout)
 
 
-def chart_width(words: int = 22, most: int = 60) -> int:
-    """How many characters wide a chart may be beside a text of that width."""
-    return max(8, min(most, console().width - words))
+def chart_width() -> int:
+    """How many characters wide a chart may be beside its words."""
+    return max(8, min(60, console().width - 22))
 
 
 def show(sheet: Sheet, form: str) -> None:
     """Print a sheet in the form asked for."""
     names = [column.name for column in sheet.columns]
     if form == "json":
-        show_json([dict(zip(names, row)) for row in sheet.rows])
+        show_json(sheet.records())
     elif form == "csv":
         write(csv_text(names, sheet.rows))
     elif is_watched():
@@ -99,6 +109,20 @@ def show_object(record: Mapping[str, Any], form: str) -> None:
     else:
         for key, value in record.items():
             print(f"{key}\t{printable(plain_cell(value))}")
+
+
+def show_about(facts: Mapping[str, Any], below: str, sheet: Sheet, lines: Mapping[str, Any], form: str) -> None:
+    """Print what is known of one thing, and a sheet under the key `below`: where programs read lines, as these `lines`."""
+    if form == "csv":
+        show(sheet, form)
+    elif form == "json":
+        show_object({**facts, below: sheet.records()}, form)
+    elif is_watched():
+        rows = [(key, ", ".join(value) if isinstance(value, list) else value) for key, value in facts.items() if value]
+        for part in (table(Sheet((Column(""), Column("")), rows)), "", table(sheet) if sheet.rows else f"It has no {below}."):
+            show_text(part)
+    else:
+        show_object({**facts, **lines}, form)
 
 
 def show_json(value: Any) -> None:
@@ -123,9 +147,6 @@ def show_text(text: RenderableType) -> None:
 
 def table(sheet: Sheet) -> RenderableType:
     """A sheet for people; where its columns would have to break words and numbers, a block of lines per row."""
-    from rich.table import Table
-    from rich.text import Text
-
     titles = [column.name if column.title is None else column.title for column in sheet.columns]
     rows = [
         [printable(column.spell(cell) if column.spell else plain_cell(cell)) for column, cell in zip(sheet.columns, row)]
@@ -154,9 +175,6 @@ def _narrowest(columns: Sequence[Column], titles: Sequence[str], rows: Sequence[
 
 def _blocks(titles: Sequence[str], rows: Sequence[Sequence[str]]) -> RenderableType:
     """Each row as lines of its own: the title of a column and its value; those without one are left out."""
-    from rich.table import Table
-    from rich.text import Text
-
     drawn = Table.grid(padding=(0, 2, 0, 0))
     drawn.add_column(style="dim", overflow="fold")
     drawn.add_column(overflow="fold")

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 
 from cyclopts import App, Parameter
 
@@ -13,13 +14,17 @@ from gantline.cli.arguments import PolicyName, Settings, settings_of
 from gantline.cli.console import Sheet, say, show, show_json
 from gantline.core.errors import NotFoundError, RefusedError, UsageError
 from gantline.core.json_text import loads
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from gantline.core.plan import Plan
-    from gantline.core.snapshot import Snapshot
-    from gantline.simulator.outcome import JobOutcome
+from gantline.core.plan import Plan
+from gantline.core.snapshot import Snapshot
+from gantline.core.snapshot_json import decode_snapshot, encode_plan
+from gantline.core.units import human_seconds
+from gantline.engine.assembly.guard import guard_of
+from gantline.engine.assembly.rules import rule_of_run
+from gantline.engine.lost_turns import describe_error
+from gantline.simulator.from_here import JobOutcome, carry_out
+from gantline.traces.files.given_code import only_given
+from gantline.traces.files.placements import placement_of
+from gantline.traces.files.policies import code_named, load_policy
 
 app = App(
     name="decide",
@@ -31,26 +36,21 @@ docs/snapshots.md lists every field.""",
 
 @app.default
 def decide(
-    snapshot: Annotated[Path, Parameter(help="A JSON file, written by hand, or a line of 'gantline simulate --record'.")],
+    snapshot: Path,
     /,
     *,
     policy: PolicyName,
     set_: Settings = None,
-    placement: Annotated[
-        str | None, Parameter(help="Which devices: first-free, consolidated[:preferred], ... By default as the snapshot says.")
-    ] = None,
-    output: Annotated[Literal["table", "json"], Parameter(name=["--output", "-o"], help="A table for people, or JSON.")] = "table",
+    placement: str | None = None,
+    output: Annotated[Literal["table", "json"], Parameter(name=["--output", "-o"])] = "table",
 ) -> int:
-    """Ask a policy for one decision from one snapshot file, and say what would happen."""
-    from gantline.core.snapshot_json import decode_snapshot
-    from gantline.engine.assembly.guard import guard_of
-    from gantline.engine.assembly.rules import rule_of_run
-    from gantline.engine.lost_turns import describe_error
-    from gantline.simulator.outcome import carry_out
-    from gantline.traces.files.given_code import only_given
-    from gantline.traces.files.placements import placement_of
-    from gantline.traces.files.policies import code_named, load_policy
+    """Ask a policy for one decision from one snapshot file, and say what would happen.
 
+    Args:
+        snapshot: A JSON file, written by hand, or a line of 'gantline simulate --record'.
+        placement: Which devices: first-free, consolidated[:preferred], ... By default as the snapshot says.
+        output: A table for people, or JSON.
+    """
     chosen = load_policy(policy, settings_of(set_))
     guard: Callable[[Callable[[], Plan]], Plan] | None = guard_of(chosen, None)
     document = read_json(snapshot)
@@ -95,16 +95,12 @@ def _is_given_open(path: Path) -> bool:
 
 
 def _as_json(instant: Snapshot, plan: Plan, outcomes: list[JobOutcome]) -> dict[str, Any]:
-    from gantline.core.snapshot_json import encode_plan
-
     entries = [{"job": one.job, "act": one.act, "devices": one.devices, "why": one.why} for one in outcomes]
     return {"now": instant.now, "jobs": instant.jobs.ids, "plan": encode_plan(plan), "outcome": entries}
 
 
 def _show_plan(instant: Snapshot, plan: Plan) -> None:
     """Print what a plan holds beyond which jobs run."""
-    from gantline.core.units import human_seconds
-
     ids = instant.jobs.ids
     for one in plan.reservations:
         whose = f"job '{ids[one.job]}'" if one.job >= 0 else "no particular job"

@@ -8,100 +8,108 @@ from __future__ import annotations
 import gc
 import io
 import os
+import re
 import signal
 import sys
 from collections.abc import Sequence
 
-from cyclopts import App
+from cyclopts import App, Group, Parameter
 
 import gantline
-from gantline.cli.arguments import spread_settings
-from gantline.cli.endable import in_a_child, is_wanted
+from gantline.cli.child_process import in_a_child, is_wanted
+from gantline.cli.console import say
 from gantline.cli.failures import TerminatedError, exit_code_of
 
-#: command -> what it does, in the order of the help; each is the `app` of a module of its name, or as `PLACES` says
-COMMANDS = {
-    "simulate": "Replay a table of jobs on a cluster under a policy.",
-    "compare": "Compare policies on the same jobs: paired differences, intervals, a verdict in words.",
-    "advise": "Say which policy serves these jobs best, and whether a larger cluster would help.",
-    "sweep": "Run policies x loads x seeds x any parameter in parallel; the same command goes on after a stop.",
-    "tune": "Search for the parameters of a policy that serve some workloads best, and try them on others.",
-    "experiment": "Run an experiment file: a sweep, its comparison, its figures.",
-    "fill": "Fill a cluster with pods that ask for parts of GPUs, and say how well a rule packs them.",
-    "saturate": "Search for the load at which a policy saturates.",
-    "reproduce": "Run a published figure again and hold it against what was published.",
-    "benchmark": "Run every policy on the five workloads of the public benchmark.",
-    "coverage": "Measure how often verdicts, intervals and the overload guard are right.",
-    "decide": "Ask a policy for one decision from one snapshot file, and say what would happen.",
-    "explain": "Say why a job waits, which jobs are ahead of it, which change would start it, and when it is expected to start.",
-    "forecast": "Say when jobs are expected to start and to end: P50 and P90.",
-    "what-if": "Say how the queue, or the past, would fare under another policy, with more devices or without a node.",
-    "watch": "Look at a cluster that Slurm schedules, and ask about it.",
-    "replay": "Fold a recorded run through its policy again: the plans must be the same.",
-    "policy": "List policies, show their parameters, put one through the conformance suite.",
-    "system": "List published systems, show what each brings and what it was held against.",
-    "place": "Choose GPUs of a server for a gang, by the links between them.",
-    "allreduce": "Say what plans of AllReduce cost and which is best, also on a tree of switches.",
-    "placement": "List placement rules, show their properties, put one through the conformance suite.",
-    "trace": "Import, check, describe, change and generate tables of jobs.",
-    "report": "Write one offline HTML page about stored runs or a sweep.",
-    "plot": "Write a figure of stored runs as PNG, SVG or PDF.",
-    "profile": "Make short runs of jobs on this machine's devices, and say how fast they are.",
-    "up": "Start the scheduler of this machine: jobs come over HTTP and run on its devices.",
-    "down": "End the service; its jobs are stopped and saved first.",
-    "repair": "Mend a store that a service cannot start from: set aside what is in the way.",
-    "compact": "Archive jobs that ended long ago, and make the store of a service smaller.",
-    "backup": "Copy the store of a service into a file while it runs.",
-    "restore": "Go back to a backup, and say what is lost.",
-    "dashboard": "Open the web page of a service: the cluster, the queue, and why.",
-    "view": "Show finished simulations in a browser, on the pages of the dashboard.",
-    "status": "Say where the service is, which policy decides, which devices there are.",
-    "submit": "Submit a job: a YAML file, or a command after --.",
-    "wait": "Wait until jobs have ended.",
-    "get": "List jobs, nodes, reservations, queues, events or decisions.",
-    "describe": "Show everything about one job.",
-    "logs": "Print what a job has printed.",
-    "top": "Show which devices are busy and which jobs run.",
-    "events": "List what has happened.",
-    "history": "Write the jobs that have ended as a trace.",
-    "cancel": "End jobs.",
-    "hold": "Keep jobs out until they are released.",
-    "release": "Let jobs in that were held.",
-    "requeue": "Stop jobs and let them wait again, or bring back those that failed.",
-    "save": "Have jobs save their work now.",
-    "resize": "Let a job ask for another number of devices.",
-    "set": "Change the priority, queue, name, time limit or estimate of a job.",
-    "node": "Cordon, drain or uncordon a node.",
-    "reserve": "Keep devices free for a window of time, for some jobs or for maintenance.",
-    "queue": "Set how many devices a queue may have.",
-    "token": "Create, list or revoke the tokens of a service.",
-    "user": "Say which accounts of this machine users' jobs run as.",
-    "completion": "Print or install completion of commands and options for bash, zsh or fish.",
-    "demo": "Simulate a day of a 64-GPU cluster under six policies and compare them.",
+#: group -> its title, and its commands in the order of the help: where the app of each is, and what it does in a line of a narrow terminal
+GROUPS: dict[str, tuple[str, dict[str, tuple[str, str]]]] = {
+    "runs": (
+        "Simulate and compare",
+        {
+            "demo": ("demo:app", "Simulate a day of a 64-GPU cluster under six policies."),
+            "simulate": ("simulate:app", "Replay a table of jobs on a cluster under a policy."),
+            "compare": ("experiments:compare_app", "Compare policies on the same jobs, with a verdict in words."),
+            "advise": ("advise:app", "Say which policy serves these jobs best; would GPUs help?"),
+            "sweep": ("experiments:sweep_app", "Run policies x loads x seeds x any parameter in parallel."),
+            "tune": ("tune:app", "Search for the parameters of a policy that serve best."),
+            "experiment": ("experiments:experiment_app", "Run a sweep and its comparison from an experiment file."),
+            "reproduce": ("studies:reproduce_app", "Run a published figure again and compare it."),
+            "benchmark": ("studies:benchmark_app", "Run every policy on the workloads of the public benchmark."),
+            "report": ("report:app", "Write one offline HTML page about stored runs or a sweep."),
+            "plot": ("plot:app", "Write a figure of stored runs as PNG, SVG or PDF."),
+            "view": ("live.dashboard:view_app", "Show finished simulations in a browser."),
+        },
+    ),
+    "traces": (
+        "Traces and policies",
+        {
+            "trace": ("trace:app", "Import, check, change and generate tables of jobs."),
+            "policy": ("policy:app", "List, show and check policies."),
+            "placement": ("placement:placement_app", "List, show and check placement rules, and try them."),
+            "system": ("system:app", "List published systems and what each was held against."),
+            "profile": ("profile:app", "Make short runs of jobs and say how fast they are."),
+        },
+    ),
+    "ask": (
+        "Ask",
+        {
+            "decide": ("decide:app", "Ask a policy for one decision from one snapshot file."),
+            "explain": ("questions:explain_app", "Say why a job waits, and which change would start it."),
+            "forecast": ("questions:forecast_app", "Say when jobs are expected to start and to end."),
+            "what-if": ("questions:what_if_app", "Say how jobs would fare under another policy or cluster."),
+            "watch": ("watch:app", "Look at a cluster that Slurm or Kubernetes schedules."),
+            "replay": ("replay:app", "Fold a recorded run through its policy again."),
+        },
+    ),
+    "jobs": (
+        "Run jobs",
+        {
+            "submit": ("live.submit:app", "Submit a job: a YAML file, or a command after --."),
+            "get": ("live.get:get_app", "List jobs, nodes, reservations, queues, events, decisions."),
+            "describe": ("live.get:describe_app", "Show everything about one job."),
+            "logs": ("live.status:logs_app", "Print what a job has printed."),
+            "wait": ("live.status:wait_app", "Wait until jobs have ended."),
+            "top": ("live.status:top_app", "Show which devices are busy and which jobs run."),
+            "events": ("live.get:events_app", "List what has happened."),
+            "history": ("live.status:history_app", "Write the jobs that have ended as a trace."),
+            "cancel": ("live.requests:cancel", "End jobs."),
+            "hold": ("live.requests:hold", "Keep jobs out until they are released."),
+            "release": ("live.requests:release", "Let jobs in that were held."),
+            "requeue": ("live.requests:requeue", "Stop jobs and let them wait again, or retry failed ones."),
+            "save": ("live.requests:save", "Have jobs save their work now."),
+            "resize": ("live.requests:resize", "Let a job ask for another number of devices."),
+            "set": ("live.requests:set_app", "Change the priority, queue, name or limits of a job."),
+        },
+    ),
+    "operate": (
+        "Operate",
+        {
+            "up": ("live.up:up_app", "Start the scheduler of this machine."),
+            "down": ("live.up:down_app", "End the service; its jobs are stopped and saved first."),
+            "status": ("live.status:status_app", "Say where the service is, its policy and its devices."),
+            "dashboard": ("live.dashboard:dashboard_app", "Open the web page of a service."),
+            "node": ("live.cluster:node_app", "Cordon, drain or uncordon a node."),
+            "reserve": ("live.cluster:reserve_app", "Keep devices free for a window of time."),
+            "queue": ("live.cluster:queue_app", "Set how many devices a queue may have."),
+            "token": ("live.access:token_app", "Create, list or revoke the tokens of a service."),
+            "user": ("live.access:user_app", "Say which accounts of this machine users' jobs run as."),
+            "backup": ("live.store:backup_app", "Copy the store of a service into a file while it runs."),
+            "restore": ("live.store:restore_app", "Go back to a backup, and say what is lost."),
+            "compact": ("live.store:compact_app", "Archive old jobs, and make the store smaller."),
+            "repair": ("live.store:repair_app", "Mend a store that a service cannot start from."),
+            "completion": ("completion:app", "Print or install completion for bash, zsh or fish."),
+        },
+    ),
 }
-_LIVE = (
-    "up",
-    "down",
-    "repair",
-    "compact",
-    "backup",
-    "restore",
-    "dashboard",
-    "view",
-    "status",
-    "submit",
-    "wait",
-    "get",
-    "describe",
-    "logs",
-    "top",
-    "events",
-    "history",
-    "set",
-)
-#: commands that do not live in a module of their name
-PLACES = {name: f"gantline.cli.live.{name}:app" for name in (*_LIVE, "node", "reserve", "queue", "token", "user")}
-PLACES |= {name: f"gantline.cli.live.requests:{name}" for name in ("cancel", "hold", "release", "requeue", "save", "resize")}
+COMMANDS = {name: f"gantline.cli.{place}" for _, commands in GROUPS.values() for name, (place, _) in commands.items()}
+#: old spellings of seldom used commands, which stand under the noun that they belong to
+OLD_SPELLINGS = {
+    "place": ("placement", "choose"),
+    "fill": ("placement", "fill"),
+    "allreduce": ("profile", "allreduce"),
+    "saturate": ("experiment", "saturate"),
+    "coverage": ("experiment", "coverage"),
+}
+_SETTING = re.compile(r"[A-Za-z_][\w-]*=")
 
 app = App(
     name="gantline",
@@ -109,15 +117,27 @@ app = App(
     version=gantline.__version__,
     help_format="plaintext",
     suppress_keyboard_interrupt=False,
-    help_epilogue="Data goes to stdout, messages to stderr. Exit codes: 0 done, 1 failed, 2 usage, 3 not found, 4 refused, 5 unreachable.",
+    default_parameter=Parameter(
+        negative="",  # no option has an opposite
+        show_default=lambda value: None if value is False or value == "" else value,
+    ),
+    group_commands=Group("Options", sort_key=len(GROUPS)),
+    help_epilogue="""'gantline help GROUP' lists the commands of a group with those below them: runs, traces, ask, jobs, operate.
+Data goes to stdout, messages to stderr. Exit codes: 0 done, 1 failed, 2 usage, 3 not found, 4 refused, 5 unreachable.""",
 )
-for _place, (_name, _help) in enumerate(COMMANDS.items()):
-    app.command(PLACES.get(_name, f"gantline.cli.{_name.replace('-', '_')}:app"), name=_name, help=_help, sort_key=_place)
+for _number, (_title, _commands) in enumerate(GROUPS.values()):
+    _group = Group(_title, sort_key=_number)
+    for _place, (_name, (_, _help)) in enumerate(_commands.items()):
+        app.command(COMMANDS[_name], name=_name, help=_help, sort_key=_place, group=_group)
+app.command("gantline.cli.help:app", name="help", show=False)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; the exit code comes back."""
     tokens = spread_settings(sys.argv[1:] if argv is None else argv)
+    if tokens and (spelling := OLD_SPELLINGS.get(tokens[0])):
+        say(f"note: 'gantline {tokens[0]}' is spelt 'gantline {' '.join(spelling)}'; the next version has this spelling alone")
+        tokens[:1] = spelling
 
     def run() -> int:
         return exit_code_of(lambda: app(tokens, print_error=False, exit_on_error=False, result_action="return_value"), app)
@@ -131,6 +151,18 @@ def main(argv: Sequence[str] | None = None) -> int:
     code = in_a_child(run) if is_wanted(tokens) else run()
     gc.freeze()  # the process ends: a last garbage collection would take a tenth of a short command
     return code
+
+
+def spread_settings(tokens: Sequence[str]) -> list[str]:
+    """Read ``--set a=1 b=2`` as ``--set a=1 --set b=2``."""
+    spread: list[str] = []
+    inside = False
+    for token in tokens:
+        if inside and _SETTING.match(token) and spread[-1] != "--set":
+            spread.append("--set")
+        inside = token == "--set" or (inside and _SETTING.match(token) is not None)
+        spread.append(token)
+    return spread
 
 
 def _leave(number: int, frame: object) -> None:

@@ -6,12 +6,13 @@ import gzip
 import os
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING
+
+import polars as pl
+import polars.selectors as cs
 
 from gantline.core.errors import NotFoundError, RefusedError, UsageError
-
-if TYPE_CHECKING:
-    import polars as pl
+from gantline.lab.whole_files import write_whole
+from gantline.traces.write import FORMATS, write_frame
 
 
 def check_table_target(path: Path | None, option: str, source: str | Path = "") -> None:
@@ -20,8 +21,6 @@ def check_table_target(path: Path | None, option: str, source: str | Path = "") 
         return
     if source and path.exists() and Path(source).exists() and path.samefile(source):
         raise RefusedError(f"'{path}' is what is read", where=option, fix="choose another name: it would be lost")
-    from gantline.traces.write import FORMATS
-
     if not path.name.endswith(FORMATS):
         raise UsageError(f"'{path.name}' names no known format", where=option, fix="end it in " + ", ".join(FORMATS))
     check_folder(path, option)
@@ -49,33 +48,28 @@ def check_page_target(path: Path | None, option: str) -> None:
         raise UsageError(f"'{path.name}' is not the name of a page", where=option, fix="end it in .html")
 
 
-def check_run_target(path: Path | None, replace: bool, option: str = "--out") -> None:
+def check_run_target(path: Path | None, replace: bool) -> None:
     """Refuse to write a run over something else."""
     if path is None or replace or not path.exists():
         return
     if not path.is_dir() or any(path.iterdir()):
-        raise RefusedError(f"'{path}' exists already", where=option, fix="choose another name, or add --replace")
+        raise RefusedError(f"'{path}' exists already", where="--out", fix="choose another name, or add --replace")
 
 
 def write_table(frame: pl.DataFrame, path: Path) -> None:
     """Write a frame by the ending of its name; what is not known is left empty."""
-    import polars.selectors as cs
-
-    from gantline.traces.write import write_frame
-
     write_frame(frame.with_columns(cs.float().fill_nan(None)), path)
 
 
 def write_lines(lines: Iterable[str], path: Path) -> None:
     """Write lines of text, compressed if the name ends in .gz."""
-    draft = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
+
+    def fill(draft: Path) -> None:
         with draft.open("wb") as raw:
             packed = gzip.GzipFile(fileobj=raw, mode="wb", filename="", mtime=0) if path.name.endswith(".gz") else raw
             for line in lines:
                 packed.write(line.encode() + b"\n")
             if packed is not raw:
                 packed.close()
-        draft.replace(path)
-    finally:
-        draft.unlink(missing_ok=True)
+
+    write_whole(path, fill)

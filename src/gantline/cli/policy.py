@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Annotated, Any
 
-from cyclopts import App, Parameter
+from cyclopts import App
 
 from gantline.cli.arguments import PolicyName, Settings, settings_of, time_of
-from gantline.cli.console import Column, Form, Sheet, is_watched, say, show, show_object, show_text, table
+from gantline.cli.console import Column, Form, Sheet, say, show, show_about
 from gantline.cli.live.connection import HomeOption, connect
+from gantline.cli.progress import counted
 from gantline.core.errors import GantlineError, UsageError
-
-if TYPE_CHECKING:
-    from gantline.core.policy import Policy
+from gantline.core.policy import Policy, parameters
+from gantline.engine.assembly.guard import asked, guard_of
+from gantline.engine.imitations.registry import read_in
+from gantline.lab.conformance import ConformanceReport
+from gantline.lab.conformance import check_policy as run_suite
+from gantline.policies.registry import find_policy, policy_names
+from gantline.simulator.simulate import key_form
+from gantline.traces.files.policies import load_policy, opened, policy_class, policy_of
 
 app = App(name="policy")
 
@@ -21,8 +26,6 @@ app = App(name="policy")
 @app.command(name="list")
 def list_policies(*, output: Form = "table") -> None:
     """List all policies, ours and those of installed packages."""
-    from gantline.policies.registry import find_policy, policy_names
-
     found = [(name, find_policy(name)) for name in policy_names()]
     rows = [(name, sentence_of(policy), sorted(needs_of(policy)), policy.paper) for name, policy in found]
     show(
@@ -39,11 +42,8 @@ def show_policy(
     output: Form = "table",
 ) -> None:
     """Show one policy: its parameters with types, defaults and meaning, its paper, what it needs, how ties fall."""
-    from gantline.core.policy import parameters
-    from gantline.traces.files.policies import opened, policy_class
-
     policy, (_, kept) = policy_class(name), opened(name)
-    listed = [{"name": p.name, "type": p.type, "default": p.default, "takes": p.takes, "help": p.help} for p in parameters(policy)]
+    listed = [(p.name, p.type, p.default, p.takes, p.help) for p in parameters(policy)]
     facts = {
         "policy": policy.name or policy.__name__,
         "what it does": sentence_of(policy),
@@ -53,30 +53,14 @@ def show_policy(
         "key": _key_form(policy),
         "imitated in": _imitations(policy),
     } | ({"set in the file": [f"{key}={value}" for key, value in kept.items()]} if kept else {})
-    if output == "table" and is_watched():
-        _show_to_person(facts, listed)
-    elif output == "csv":
-        show(Sheet.of("name type default takes help", [list(one.values()) for one in listed]), "csv")
-    elif output == "json":
-        show_object({**facts, "parameters": listed}, "json")
-    else:
-        show_object({**facts, **{f"parameter {p['name']}": _in_a_line(p) for p in listed}}, "table")
+    names = {"name": "--set", "type": "type", "default": "default", "takes": "takes", "help": "meaning"}
+    columns = tuple(Column(name, title=title, spell=str) for name, title in names.items())
+    lines = {f"parameter {name}": _in_a_line(*more) for name, *more in listed}
+    show_about(facts, "parameters", Sheet(columns, listed), lines, output)
 
 
-def _in_a_line(parameter: dict[str, Any]) -> str:
-    takes = f" ({parameter['takes']})" if parameter["takes"] else ""
-    return f"{parameter['type']} = {parameter['default']}{takes}; {parameter['help']}"
-
-
-def _show_to_person(facts: dict[str, Any], listed: list[dict[str, Any]]) -> None:
-    facts = {key: ", ".join(value) if isinstance(value, list) else value for key, value in facts.items()}
-    show_text(table(Sheet((Column(""), Column("")), [pair for pair in facts.items() if pair[1]])))
-    show_text("")
-    if not listed:
-        show_text("It has no parameters.")
-        return
-    rows = [(p["name"], p["type"], str(p["default"]), p["takes"], p["help"]) for p in listed]
-    show_text(table(Sheet((Column("--set"), Column("type"), Column("default"), Column("takes"), Column("meaning")), rows)))
+def _in_a_line(kind: str, default: object, takes: str, meaning: str) -> str:
+    return f"{kind} = {default}{f' ({takes})' if takes else ''}; {meaning}"
 
 
 @app.command(name="check")
@@ -85,32 +69,35 @@ def check_policy(
     /,
     *,
     set_: Settings = None,
-    limit: Annotated[str, Parameter(help="CPU time after which no further story is begun.")] = "10m",
-    budget: Annotated[str, Parameter(help="Time on the clock for one decision of a policy that is not part of this package.")] = "60",
+    limit: str = "10m",
+    budget: str = "60",
     output: Form = "table",
 ) -> int:
-    """Put a policy through the conformance suite: a line per rule, exit code 1 if one is broken."""
-    from gantline.cli.progress import stories
-    from gantline.lab.conformance import check_policy as run_suite
-    from gantline.traces.files.policies import load_policy
+    """Put a policy through the conformance suite: a line per rule, exit code 1 if one is broken.
 
-    with stories() as tick:
+    Args:
+        limit: CPU time after which no further story is begun.
+        budget: Time on the clock for one decision of a policy that is not part of this package.
+    """
+    with counted("") as tick:
         report = run_suite(
             load_policy(name, settings_of(set_)),
             limit=time_of(limit, "--limit", above=True) or math.inf,
             budget=time_of(budget, "--budget", above=True) or math.inf,
             on_story=tick,
         )
-    rows = [(finding.result, finding.rule, finding.message) for finding in report.findings]
-    show(Sheet.of("result rule message", rows), output)
+    return show_findings(report, output)
+
+
+def show_findings(report: ConformanceReport, output: Form) -> int:
+    """A line per rule; the exit code says whether all are kept."""
+    show(Sheet.of("result rule message", [(one.result, one.rule, one.message) for one in report.findings]), output)
     return 0 if report.passed else 1
 
 
 @app.command(name="use")
 def use_policy(name: PolicyName, /, *, set_: Settings = None, home: HomeOption = None) -> None:
     """Let another policy decide in the running service, from now on."""
-    from gantline.traces.files.policies import opened
-
     name, kept = opened(name)
     with connect(home) as client:
         answer = client.use_policy(name, kept | settings_of(set_))
@@ -121,9 +108,6 @@ def use_policy(name: PolicyName, /, *, set_: Settings = None, home: HomeOption =
 
 def _imitations(policy: type[Policy]) -> list[str]:
     """The regimes that run a program of their own in its place, with the parameters that they read; all others they refuse."""
-    from gantline.engine.imitations.registry import read_in
-    from gantline.traces.files.policies import policy_of
-
     try:
         found = read_in(policy_of(policy))
     except GantlineError:
@@ -133,9 +117,6 @@ def _imitations(policy: type[Policy]) -> list[str]:
 
 def _key_form(policy: type[Policy]) -> str:
     """How the key of a policy with its default parameters is evaluated in a simulation."""
-    from gantline.simulator.key_form import key_form
-    from gantline.traces.files.policies import policy_of
-
     try:
         made = policy_of(policy)
     except UsageError:  # it has parameters without a default
@@ -150,9 +131,6 @@ def sentence_of(policy: type[Policy]) -> str:
 
 def needs_of(policy: type[Policy]) -> frozenset[str]:
     """What a policy with its default parameters needs to know; its class alone may not say."""
-    from gantline.engine.assembly.guard import asked, guard_of
-    from gantline.traces.files.policies import policy_of
-
     try:
         made = policy_of(policy)
     except UsageError:  # it has parameters without a default

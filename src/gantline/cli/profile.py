@@ -2,57 +2,81 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
+import time
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
+import yaml
 from cyclopts import App, Parameter
 
 from gantline.cli.arguments import time_of
 from gantline.cli.console import Column, Form, Sheet, say, show, show_text
+from gantline.cli.live.connection import connect
+from gantline.cli.replay import fold_home
 from gantline.core.errors import UsageError
-
-if TYPE_CHECKING:
-    from gantline.models.bundle import Bundle
+from gantline.live.jobs.spec_file import profiled, read_spec
+from gantline.live.profiling.colocation_profiling import measure_company
+from gantline.live.profiling.epochs import time_epochs
+from gantline.live.profiling.trials import Trials, measure_job, measure_pairs
+from gantline.live.runners.local.devices import find_machine
+from gantline.live.scheduler.replay import RecordedRun
+from gantline.models.bundle import Bundle, Profile
+from gantline.models.life_spread import spread_of_lives
+from gantline.models.unmeasured import estimate_unmeasured, refit
+from gantline.traces.files.bundles import default_bundle, read_bundle, write_bundle
+from gantline.traces.files.epoch_table import write_epochs
+from gantline.traces.files.policies import code_named
 
 app = App(name="profile")
+app.command("gantline.cli.allreduce:app", name="allreduce")
 File = Annotated[str, Parameter(help="A bundle of profiles (JSON).")]
 Devices = Annotated[str | None, Parameter(help="Devices, as h200:1,cpu:16; else what is found here.")]
 
 
 @app.command(name="run")
 def run_profile(
-    name: Annotated[str, Parameter(help="What the job is called: the model of a trace, the family of a specification.")] = "",
+    name: str = "",
     /,
-    *command: Annotated[str, Parameter(help="The command, after --. {steps} in it is replaced by the length of a run.")],
-    file: Annotated[str, Parameter(help="The bundle to write to; other profiles in it stay.")] = "profiles.json",
+    *command: str,
+    file: str = "profiles.json",
     devices: Devices = None,
-    gpus: Annotated[str, Parameter(help="How many devices per run: 1, or 1,2,4 for a scaling curve.")] = "1",
-    steps: Annotated[str, Parameter(help="The lengths of the short runs.")] = "10,60",
-    repeats: Annotated[int, Parameter(help="How often each is made; two or more show the error.")] = 2,
-    watch: Annotated[
-        str | None, Parameter(help="Watch a job that uses gantline.train for so long instead, and measure stops and resumes as well.")
-    ] = None,
-    total: Annotated[float, Parameter(help="Steps of the whole job, where that is known.")] = 0.0,
-    family: Annotated[str, Parameter(help="Jobs of one family are taken to be similar.")] = "",
-    processes: Annotated[str, Parameter(help="Processes per run: a number, or 'gpus' for one per device.")] = "1",
-    pairs: Annotated[bool, Parameter(negative="", help="Measure the pairs on GPUs that are missing in the file.")] = False,
-    seconds: Annotated[str, Parameter(help="How long each pair is watched.")] = "5s",
-    limit: Annotated[str, Parameter(help="When a run is given up.")] = "10m",
-    when_idle: Annotated[bool, Parameter(negative="", help="Use devices of the running service, each when no job is on its node.")] = False,
-    home: Annotated[Path | None, Parameter(help="The service's folder, for --when-idle.")] = None,
+    gpus: str = "1",
+    steps: str = "10,60",
+    repeats: int = 2,
+    watch: str | None = None,
+    total: float = 0.0,
+    family: str = "",
+    processes: str = "1",
+    pairs: bool = False,
+    seconds: str = "5s",
+    limit: str = "10m",
+    when_idle: bool = False,
+    home: Path | None = None,
 ) -> None:
     """Make short runs of a job on each device type and keep what they show.
 
     Two lengths give what a start costs and what a step takes (AlloX, EuroSys 2020); repeats give the error.
-    """
-    from gantline.live.local.devices import find_machine
-    from gantline.live.profiling import measure_job, measure_pairs
-    from gantline.live.trials import Trials
-    from gantline.models.bundle import Bundle
-    from gantline.traces.files.bundles import read_bundle, write_bundle
 
+    Args:
+        name: What the job is called: the model of a trace, the family of a specification.
+        command: The command, after --. {steps} in it is replaced by the length of a run.
+        file: The bundle to write to; other profiles in it stay.
+        gpus: How many devices per run: 1, or 1,2,4 for a scaling curve.
+        steps: The lengths of the short runs.
+        repeats: How often each is made; two or more show the error.
+        watch: Watch a job that uses gantline.train for so long instead, and measure stops and resumes as well.
+        total: Steps of the whole job, where that is known.
+        family: Jobs of one family are taken to be similar.
+        processes: Processes per run: a number, or 'gpus' for one per device.
+        pairs: Measure the pairs on GPUs that are missing in the file.
+        seconds: How long each pair is watched.
+        limit: When a run is given up.
+        when_idle: Use devices of the running service, each when no job is on its node.
+        home: The service's folder, for --when-idle.
+    """
     machine = find_machine(devices)
     bundle = read_bundle(file) if Path(file).exists() else Bundle(devices=machine.cluster.spec)
     ranks = 0 if processes == "gpus" else _whole(processes, "--processes")
@@ -76,26 +100,27 @@ def run_profile(
 
 @app.command(name="company")
 def profile_company(
-    name: Annotated[str, Parameter(help="What the job is called: the model of a trace, the family of a specification.")],
+    name: str,
     /,
-    *command: Annotated[str, Parameter(help="The command, after --. {steps} in it is replaced by the length of a run.")],
-    file: Annotated[str, Parameter(help="The bundle to write to; other profiles in it stay.")] = "profiles.json",
+    *command: str,
+    file: str = "profiles.json",
     devices: Devices = None,
-    gpus: Annotated[str, Parameter(help="How many devices per gang: 1, or 1,2,4; each has a process per device.")] = "1",
-    seconds: Annotated[str, Parameter(help="How long gangs are watched in each company.")] = "3s",
-    grace: Annotated[str, Parameter(help="How long the job may take to save when it is stopped.")] = "60s",
+    gpus: str = "1",
+    seconds: str = "3s",
+    grace: str = "60s",
 ) -> None:
     """Fill each node with gangs of a job and keep how fast it is beside none, half and all of the others.
 
     They run as a service would run them: what its runner adds to starts, stops and resumes is measured, too.
+
+    Args:
+        name: What the job is called: the model of a trace, the family of a specification.
+        command: The command, after --. {steps} in it is replaced by the length of a run.
+        file: The bundle to write to; other profiles in it stay.
+        gpus: How many devices per gang: 1, or 1,2,4; each has a process per device.
+        seconds: How long gangs are watched in each company.
+        grace: How long the job may take to save when it is stopped.
     """
-    from dataclasses import replace
-
-    from gantline.live.company import measure_company
-    from gantline.live.local.devices import find_machine
-    from gantline.models.bundle import Bundle, Profile
-    from gantline.traces.files.bundles import read_bundle, write_bundle
-
     if not command:
         raise UsageError("no job to profile", where="profile company", fix="gantline profile company NAME -- python train.py {steps}")
     if "{steps}" not in " ".join(command):
@@ -115,23 +140,19 @@ def profile_company(
 
 @app.command(name="lives")
 def learn_lives(
-    homes: Annotated[list[Path], Parameter(help="Folders of services that have run jobs of the bundle.")],
+    homes: list[Path],
     /,
     *,
-    file: Annotated[str, Parameter(help="The bundle to write to.")] = "profiles.json",
-    policy: Annotated[
-        list[str] | None, Parameter(negative="", help="A policy that a service had from a file: code is loaded from here alone.")
-    ] = None,
+    file: str = "profiles.json",
+    policy: list[str] | None = None,
 ) -> None:
-    """Learn from jobs that ran how far single jobs lie from the mean of their kind, so that predictions have the right spread."""
-    from dataclasses import replace
+    """Learn from jobs that ran how far single jobs lie from the mean of their kind, so that predictions have the right spread.
 
-    from gantline.cli.replay import fold_home
-    from gantline.live.recorded_run import RecordedRun
-    from gantline.models.life_spread import spread_of_lives
-    from gantline.traces.files.bundles import read_bundle, write_bundle
-    from gantline.traces.files.policies import code_named
-
+    Args:
+        homes: Folders of services that have run jobs of the bundle.
+        file: The bundle to write to.
+        policy: A policy that a service had from a file: code is loaded from here alone.
+    """
     bundle, runs = read_bundle(file), [RecordedRun() for _ in homes]
     for home, run in zip(homes, runs):
         fold_home(home, run=run, code=code_named(*policy or ()))
@@ -143,24 +164,32 @@ def learn_lives(
 
 @app.command(name="epochs")
 def profile_epochs(
-    name: Annotated[str, Parameter(help="What the job is called: the model of a trace.")],
+    name: str,
     /,
-    *command: Annotated[str, Parameter(help="The command that runs one epoch, after --. {cpus} in it is replaced by the number of CPUs.")],
-    data: Annotated[float, Parameter(help="GB that an epoch reads.")],
-    steps: Annotated[float, Parameter(help="Steps of an epoch.")],
-    bandwidth: Annotated[float, Parameter(help="MB/s at which data are read from memory.")],
-    cpus: Annotated[int, Parameter(help="The most CPUs that the job is to have.")],
-    gpus: Annotated[int, Parameter(help="The GPUs that the command uses; CPUs are counted for each.")] = 1,
-    to: Annotated[Path, Parameter(help="The folder whose epochs.csv is written to; other networks in it stay.")] = Path("profiles"),
-    limit: Annotated[str, Parameter(help="When a run is given up.")] = "1h",
+    *command: str,
+    data: float,
+    steps: float,
+    bandwidth: float,
+    cpus: int,
+    gpus: int = 1,
+    to: Path = Path("profiles"),
+    limit: str = "1h",
 ) -> None:
     """Time epochs of a job with fewer and fewer CPUs, for '--performance sensitivity --profiles FOLDER'.
 
     Only CPUs are measured; memory and storage are computed (optimistic profiling; Synergy, OSDI 2022).
-    """
-    from gantline.live.epoch_runs import time_epochs
-    from gantline.traces.files.epoch_table import write_epochs
 
+    Args:
+        name: What the job is called: the model of a trace.
+        command: The command that runs one epoch, after --. {cpus} in it is replaced by the number of CPUs.
+        data: GB that an epoch reads.
+        steps: Steps of an epoch.
+        bandwidth: MB/s at which data are read from memory.
+        cpus: The most CPUs that the job is to have.
+        gpus: The GPUs that the command uses; CPUs are counted for each.
+        to: The folder whose epochs.csv is written to; other networks in it stay.
+        limit: When a run is given up.
+    """
     if not command:
         raise UsageError("no epoch to run", where="profile epochs", fix="gantline profile epochs NAME ... -- python epoch.py {cpus}")
     for said, value in (("--data", data), ("--steps", steps), ("--bandwidth", bandwidth), ("--gpus", gpus)):
@@ -174,11 +203,12 @@ def profile_epochs(
 
 
 @app.command(name="fit")
-def fit_profiles(file: File, /, *, to: Annotated[str | None, Parameter(help="Where to write; else into the same file.")] = None) -> None:
-    """Fit the lines of a bundle again from its runs, and estimate what was not measured from what was."""
-    from gantline.models.unmeasured import estimate_unmeasured, refit
-    from gantline.traces.files.bundles import read_bundle, write_bundle
+def fit_profiles(file: File, /, *, to: str | None = None) -> None:
+    """Fit the lines of a bundle again from its runs, and estimate what was not measured from what was.
 
+    Args:
+        to: Where to write; else into the same file.
+    """
     bundle = estimate_unmeasured(refit(read_bundle(file)))
     write_bundle(bundle, to or file)
     show_bundle(bundle, "table")
@@ -186,36 +216,37 @@ def fit_profiles(file: File, /, *, to: Annotated[str | None, Parameter(help="Whe
 
 @app.command(name="apply")
 def apply_profile(
-    spec: Annotated[str, Parameter(help="A job's specification (YAML).")],
+    spec: str,
     /,
     *,
-    file: Annotated[str | None, Parameter(help="A bundle; else the profiles that come with the product.")] = None,
-    worst: Annotated[float, Parameter(help="A type on which the job is slower than on its best by more than this is not offered.")] = 12.0,
+    file: str | None = None,
+    worst: float = 12.0,
 ) -> None:
     """Write into a specification what profiles know: types with their speeds and an estimate; for 'gantline submit'.
 
     The job's profile is that of its model, or of its name.
+
+    Args:
+        spec: A job's specification (YAML).
+        file: A bundle; else the profiles that come with the product.
+        worst: A type on which the job is slower than on its best by more than this is not offered.
     """
-    import yaml
-
-    from gantline.live.profiled import profiled
-    from gantline.live.spec_file import read_spec
-    from gantline.traces.files.bundles import default_bundle, read_bundle
-
     known = profiled(read_spec(Path(spec)), read_bundle(file) if file else default_bundle(), worst)
     show_text(yaml.safe_dump(known.to_json(), sort_keys=False).rstrip())
 
 
 @app.command(name="show")
 def show_profiles(
-    file: Annotated[str | None, Parameter(help="A bundle (JSON); else the profiles that come with the product.")] = None,
+    file: str | None = None,
     /,
     *,
     output: Form = "table",
 ) -> None:
-    """Show how fast jobs are on each device type, with ranges."""
-    from gantline.traces.files.bundles import default_bundle, read_bundle
+    """Show how fast jobs are on each device type, with ranges.
 
+    Args:
+        file: A bundle (JSON); else the profiles that come with the product.
+    """
     show_bundle(read_bundle(file) if file else default_bundle(), output)
 
 
@@ -247,9 +278,6 @@ def show_bundle(bundle: Bundle, output: Form, only: str = "") -> None:
 
 def _idle_nodes(home: Path | None) -> Callable[[str], AbstractContextManager[None]]:
     """How to wait for a node of the running service, and to keep it for a while."""
-    from gantline.cli.live.connection import connect
-    from gantline.cli.live.idle import idle_node
-
     client = connect(home)
     return lambda node: idle_node(client, node, say)
 
@@ -260,8 +288,6 @@ def _digits(value: float) -> str:
 
 def _named(profile: Any, total: float, family: str, kept: Any) -> Any:
     """The new profile, with what an earlier one of that name said beside it."""
-    from dataclasses import replace
-
     if kept is None:
         return replace(profile, steps=total, family=family)
     return replace(
@@ -284,3 +310,36 @@ def _whole_list(text: str, where: str, least: int) -> list[int]:
     if where == "--steps" and len(found) < 2:
         raise UsageError("runs of one length show no speed", where=where, fix="write two lengths, such as 10,60")
     return found
+
+
+# Devices of a running service in their idle time: no job is on a node, and none may come until we are done.
+
+_LOOK = 1.0  # seconds between checks
+
+
+@contextmanager
+def idle_node(client: Any, name: str, say: Callable[[str], None], look: float = _LOOK) -> Iterator[None]:
+    """Wait until no job is on a node, and keep it so: it is cordoned meanwhile. A node that the service does not have is free to use."""
+    reported = False
+    while True:
+        node = _node(client, name)
+        if node is None:
+            yield
+            return
+        if node["state"] == "up" and not node["busy"]:
+            client.cordon(name)
+            if not _node(client, name)["busy"]:
+                break
+            client.uncordon(name)  # a job came first
+        if not reported:
+            say(f"waiting until no job is on {name}")
+            reported = True
+        time.sleep(look)
+    try:
+        yield
+    finally:
+        client.uncordon(name)
+
+
+def _node(client: Any, name: str) -> Any:
+    return next((node for node in client.nodes() if node["name"] == name), None)

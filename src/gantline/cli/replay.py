@@ -4,18 +4,24 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
 from cyclopts import App, Parameter
 
 from gantline.cli.arguments import Settings, settings_of
 from gantline.cli.console import say, show_json, show_object
-from gantline.core.errors import UsageError
-from gantline.traces.files.given_code import GivenCode
-
-if TYPE_CHECKING:
-    from gantline.engine.drivers.replay_check import Replayed
-    from gantline.live.recorded_run import RecordedRun
+from gantline.cli.live.connection import need_libraries
+from gantline.core.errors import NotFoundError, UsageError
+from gantline.engine.drivers.journal import Replayed
+from gantline.lab.questions.validity import clock_error
+from gantline.live.scheduler.archive import Archive
+from gantline.live.scheduler.replay import RecordedRun, replay_store
+from gantline.live.service.home import Home
+from gantline.simulator.replay import read_record
+from gantline.simulator.replay import replay as fold
+from gantline.traces.files.bundles import read_bundle
+from gantline.traces.files.given_code import GivenCode, only_given
+from gantline.traces.files.policies import code_named, load_policy, opened
 
 app = App(
     name="replay",
@@ -27,31 +33,33 @@ the simulated clock, under the very orders that were given.""",
 
 @app.default
 def replay(
-    record: Annotated[Path, Parameter(help="A record of decisions (JSON lines, .gz allowed), or the folder of a service.")],
+    record: Path,
     /,
     *,
-    policy: Annotated[
-        list[str] | None,
-        Parameter(
-            negative="", help="The policy, where the record names a file: code is loaded from here alone; may be repeated for a service."
-        ),
-    ] = None,
-    placement: Annotated[str, Parameter(help="The placement rule, where the record names a file.", show_default=False)] = "",
-    performance: Annotated[str, Parameter(help="The performance model, where the record names a file.", show_default=False)] = "",
+    policy: list[str] | None = None,
+    placement: str = "",
+    performance: str = "",
     set_: Settings = None,
-    times: Annotated[
-        bool, Parameter(negative="", help="Give the orders of a service again, with times as profiled: the error of the simulated clock.")
-    ] = False,
-    profiles: Annotated[Path | None, Parameter(help="With --times: these profiles, not those of the service.", show_default=False)] = None,
-    draws: Annotated[
-        int | None, Parameter(help="With --times: how often times are drawn, 200 where profiles have a spread.", show_default=False)
-    ] = None,
-    store: Annotated[str, Parameter(help="The database of the service, where it is not the file in its folder.")] = "",
-    output: Annotated[Literal["table", "json"], Parameter(name=["--output", "-o"], help="Lines for people, or JSON.")] = "table",
+    times: bool = False,
+    profiles: Path | None = None,
+    draws: int | None = None,
+    store: str = "",
+    output: Annotated[Literal["table", "json"], Parameter(name=["--output", "-o"])] = "table",
 ) -> int:
-    """Fold a recorded run through its policy again: the plans must be the same."""
-    from gantline.traces.files.policies import code_named
+    """Fold a recorded run through its policy again: the plans must be the same.
 
+    Args:
+        record: A record of decisions (JSON lines, .gz allowed), or the folder of a service.
+        policy: The policy, where the record names a file: code is loaded from here alone; may be repeated for a
+            service.
+        times: Give the orders of a service again, with times as profiled: the error of the simulated clock.
+        store: The database of the service, where it is not the file in its folder.
+        placement: The placement rule, where the record names a file.
+        performance: The performance model, where the record names a file.
+        profiles: With --times: these profiles, not those of the service.
+        draws: With --times: how often times are drawn, 200 where profiles have a spread.
+        output: Lines for people, or JSON.
+    """
     policies = tuple(policy or ())
     if not times and (profiles is not None or draws is not None):
         name = "--profiles" if profiles is not None else "--draws"
@@ -73,11 +81,6 @@ def replay(
 
 
 def _simulated(path: Path, policy: str, placement: str, performance: str, settings: dict[str, str], output: str) -> int:
-    from gantline.simulator.replay import read_record
-    from gantline.simulator.replay import replay as fold
-    from gantline.traces.files.given_code import only_given
-    from gantline.traces.files.policies import load_policy, opened
-
     found = read_record(path)
     name, kept = opened(policy)
     code = GivenCode(tuple(filter(None, (name, placement, performance))), {name})
@@ -94,13 +97,7 @@ def _live(home: Path, url: str, code: GivenCode, output: str) -> int:
 
 
 def _times(home: Path, url: str, profiles: Path | None, draws: int | None, code: GivenCode, output: str) -> int:
-    from gantline.cli.live.connection import need_libraries
-
     need_libraries()
-    from gantline.lab.questions.validity import clock_error
-    from gantline.live.recorded_run import RecordedRun
-    from gantline.traces.files.bundles import read_bundle
-
     run = RecordedRun()
     result = fold_home(home, url, run, code)
     if result.difference is not None:
@@ -121,13 +118,7 @@ def fold_home(home: Path, url: str = "", run: RecordedRun | None = None, code: G
 
     `code`: what the record may name of Python code; no other is loaded.
     """
-    from gantline.cli.live.connection import need_libraries
-
     need_libraries()
-    from gantline.core.errors import NotFoundError
-    from gantline.live.archive import Archive
-    from gantline.live.replay import replay_store
-    from gantline.live.service.home import Home
     from gantline.live.store import SqlStore
 
     where = url or os.environ.get("GANTLINE_STORE", "") or Home(home).store

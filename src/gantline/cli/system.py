@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Any
 
-from cyclopts import App, Parameter
+from cyclopts import App
 
-from gantline.cli.console import Column, Form, Sheet, is_watched, show, show_object, show_text, table
+from gantline.cli.console import Column, Form, Sheet, show, show_about
 from gantline.registry import KINDS, System, find_system
 from gantline.registry import list_systems as all_systems
 
@@ -24,25 +24,21 @@ def list_systems(*, output: Form = "table") -> None:
 
 
 @app.command(name="show")
-def show_system(name: Annotated[str, Parameter(help="A name from `gantline system list`.")], /, *, output: Form = "table") -> None:
-    """Show one system: its policies, regimes, trace formats, generators and studies, its papers, and what it was held against and how."""
+def show_system(name: str, /, *, output: Form = "table") -> None:
+    """Show one system: its policies, regimes, trace formats, generators and studies, its papers, and what it was held against and how.
+
+    Args:
+        name: A name from `gantline system list`.
+    """
     system = find_system(name)
     facts: dict[str, Any] = {"system": system.name, "what it is": system.title, "papers": list(system.papers), "page": _page(system)}
     facts |= {kind: names for kind in KINDS if kind not in _BEHIND_REGIMES and (names := [entry.name for entry in system.entries(kind)])}
     facts |= {"imitated regimes": list(system.imitations)} if system.imitations else {}
     facts |= {"package": system.brought_by}
     held = [(one.what, one.result, one.test) for one in system.held_against]
-    if output == "json":
-        show_object({**facts, "held against": [dict(zip(("what", "result", "test"), one)) for one in held]}, "json")
-    elif output == "csv":
-        show(Sheet.of("what result test", held), "csv")
-    elif is_watched():
-        rows = [(key, ", ".join(value) if isinstance(value, list) else value) for key, value in facts.items()]
-        show_text(table(Sheet((Column(""), Column("")), rows)))
-        show_text("")
-        show_text(table(Sheet((Column("held against"), Column("result"), Column("test")), held)))
-    else:
-        show_object({**facts, "held against": [f"{what}: {result} ({test})" for what, result, test in held]}, "table")
+    columns = (Column("what", title="held against"), Column("result"), Column("test"))
+    lines = {"held against": [f"{what}: {result} ({test})" for what, result, test in held]}
+    show_about(facts, "held against", Sheet(columns, held), lines, output)
 
 
 def _counts(system: System) -> list[str]:

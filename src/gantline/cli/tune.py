@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import math
 import os
-import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from cyclopts import App, Parameter
 
 from gantline.cli.arguments import PolicyName, settings_of
 from gantline.cli.console import Column, Form, Sheet, say, show, show_json
-from gantline.cli.run_options import RunOptions, Seeds, Workers, seeds_of
-
-if TYPE_CHECKING:
-    from gantline.lab.experiment.tuning.tuned import Tuned
+from gantline.cli.many_runs import write_figures
+from gantline.cli.options import RunOptions, Seeds, Workers, seeds_of
+from gantline.cli.progress import counted
+from gantline.core.objective import parse_objectives
+from gantline.lab.experiment.tuning.space import read_space
+from gantline.lab.experiment.tuning.tune import SEEDS, tune_settings
+from gantline.lab.experiment.tuning.tuned import Tuned, charts_of_search
 
 _SHOWN = 10  # trials in the table for people
 
@@ -36,48 +36,39 @@ def tune(
     policy: PolicyName,
     /,
     *,
-    trace: Annotated[
-        list[str], Parameter(negative="", help="A table of jobs, a log in a foreign --format, or a generator; may be repeated.")
-    ],
+    trace: list[str],
     options: RunOptions,
-    set_: Annotated[
-        list[str],
-        Parameter(
-            name="--set",
-            negative="",
-            help="What to search: NAME=LOW:HIGH, NAME=LOW:HIGH:log, NAME=A,B (lists: NAME=1,2;3,4, or NAME.0=LOW:HIGH for the first number "
-            "of a list); NAME=VALUE stays. May be repeated.",
-        ),
-    ],
-    objective: Annotated[
-        str,
-        Parameter(
-            help="mean-jct, p95-jct, responsiveness, worst-rho, deadlines, makespan, dollars, kwh, or a sum such as "
-            "0.7*mean-jct+0.3*worst-rho; several with commas make a front."
-        ),
-    ] = "mean-jct",
-    trials: Annotated[int, Parameter(help="How many settings to try in all.")] = 100,
+    set_: Annotated[list[str], Parameter(name="--set")],
+    objective: str = "mean-jct",
+    trials: int = 100,
     seeds: Seeds = None,
-    hold_back: Annotated[float, Parameter(help="The share of the workloads that the search does not see; the end of a single file.")] = 0.4,
-    tuning_seed: Annotated[int, Parameter(help="Of the search, and of the choice of what is held back.")] = 0,
-    confidence: Annotated[float, Parameter(help="Of the interval of the gain, 0.99 at most.")] = 0.95,
+    hold_back: float = 0.4,
+    tuning_seed: int = 0,
+    confidence: float = 0.95,
     workers: Workers = None,
-    out: Annotated[Path, Parameter(help="The folder of the search; one that exists is gone on with.")] = Path("tuning"),
+    out: Path = Path("tuning"),
     output: Form = "table",
 ) -> int:
-    """Search for the parameters of a policy that make an objective small on some workloads, and try them on others."""
-    from gantline.cli.sweeping import write_figures
-    from gantline.core.objective import parse_objectives
-    from gantline.lab.experiment.tuning.figures import charts_of_search
-    from gantline.lab.experiment.tuning.space import read_space
-    from gantline.lab.experiment.tuning.tune import SEEDS, tune_settings
+    """Search for the parameters of a policy that make an objective small on some workloads, and try them on others.
 
+    Args:
+        trace: A table of jobs, a log in a foreign --format, or a generator; may be repeated.
+        objective: mean-jct, p95-jct, responsiveness, worst-rho, deadlines, makespan, dollars, kwh, or a sum such as
+            0.7*mean-jct+0.3*worst-rho; several with commas make a front.
+        trials: How many settings to try in all.
+        hold_back: The share of the workloads that the search does not see; the end of a single file.
+        tuning_seed: Of the search, and of the choice of what is held back.
+        confidence: Of the interval of the gain, 0.99 at most.
+        out: The folder of the search; one that exists is gone on with.
+        set_: What to search: NAME=LOW:HIGH, NAME=LOW:HIGH:log, NAME=A,B (lists: NAME=1,2;3,4, or NAME.0=LOW:HIGH for
+            the first number of a list); NAME=VALUE stays. May be repeated.
+    """
     wanted = parse_objectives(objective, "--objective")
     space = read_space(policy, settings_of(set_))
     bases = [options.base(one) for one in trace]
     usual_seeds = SEEDS if any(base.trace.generator for base in bases) else 1
     count = len(os.sched_getaffinity(0)) if workers is None else workers
-    with _watched() as progress:
+    with counted("trials") as progress:
         try:
             found = tune_settings(
                 space,
@@ -103,27 +94,12 @@ def tune(
     return 0
 
 
-@contextmanager
-def _watched() -> Iterator[Callable[[int, int], None] | None]:
-    """A bar of trials when a person watches."""
-    if not sys.stderr.isatty():
-        yield None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
-
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        line = bar.add_task("trials", total=None)
-        yield lambda done, total: bar.update(line, completed=done, total=total)
-
-
 def _show(found: Tuned, form: str) -> None:
     """The best trials and the sentences for people, everything for programs."""
     frame = found.frame
     scores = [name for name in frame.columns if name.startswith("score")]
     if form == "csv":
-        show(Sheet(tuple(Column(name) for name in frame.columns), frame.rows()), form)
+        show(Sheet.of_frame(frame), form)
         return
     if form == "json":
         gains = [

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
 from cyclopts import App, Parameter
 
 from gantline.cli.arguments import Settings, settings_of
 from gantline.cli.console import printable, say, show_json
 from gantline.core.errors import UsageError
-
-if TYPE_CHECKING:
-    from gantline.live.watch.watched import ClusterLook
+from gantline.lab.whole_files import write_json
+from gantline.live.watch import held_against, slurm_advice, slurm_recording
+from gantline.live.watch.kubernetes_snapshot import COMMAND
+from gantline.live.watch.sources import look_at_kubernetes, look_at_slurm
+from gantline.live.watch.watched import ClusterLook
 
 app = App(
     name="watch",
@@ -34,24 +36,38 @@ app = App(
 @Parameter(name="*")
 @dataclass(frozen=True, kw_only=True)
 class LooksOverTime:
-    """Recordings that are kept, and what they show of forecasts."""
+    """Recordings that are kept, and what they show of forecasts.
 
-    record: Annotated[Path | None, Parameter(help="Keep recordings in this folder.", show_default=False)] = None
-    every: Annotated[float | None, Parameter(help="With --record: seconds between two; 60 by default.", show_default=False)] = None
-    times: Annotated[int | None, Parameter(help="With --record: how many; 60 by default.", show_default=False)] = None
-    check: Annotated[Path | None, Parameter(help="Hold forecasts against what recordings in this folder show.", show_default=False)] = None
+    Args:
+        record: Keep recordings in this folder.
+        every: With --record: seconds between two; 60 by default.
+        times: With --record: how many; 60 by default.
+        check: Hold forecasts against what recordings in this folder show.
+    """
+
+    record: Path | None = None
+    every: float | None = None
+    times: int | None = None
+    check: Path | None = None
 
 
 @Parameter(name="*")
 @dataclass(frozen=True, kw_only=True)
 class OrderAdvice:
-    """Another order for the queue, and what may be done for it."""
+    """Another order for the queue, and what may be done for it.
 
-    advise: Annotated[str, Parameter(help="Print the commands that give the queue the order of this policy.", show_default=False)] = ""
+    Args:
+        requeue: With --advise: requeue jobs that the policy would stop.
+        apply: With --advise: carry the commands out.
+        advise: Print the commands that give the queue the order of this policy.
+        at_most: With --advise: how many changes; 20 by default.
+    """
+
+    advise: str = ""
     set_: Settings = None
-    at_most: Annotated[int | None, Parameter(help="With --advise: how many changes; 20 by default.", show_default=False)] = None
-    requeue: Annotated[bool, Parameter(negative="", help="With --advise: requeue jobs that the policy would stop.")] = False
-    apply: Annotated[bool, Parameter(negative="", help="With --advise: carry the commands out.")] = False
+    at_most: int | None = None
+    requeue: bool = False
+    apply: bool = False
 
 
 _NO_LOOKS, _NO_ADVICE = LooksOverTime(), OrderAdvice()
@@ -60,18 +76,23 @@ _NO_LOOKS, _NO_ADVICE = LooksOverTime(), OrderAdvice()
 @app.command
 def slurm(
     *,
-    from_: Annotated[Path | None, Parameter(name="--from", help="A recording in place of Slurm's commands on this machine.")] = None,
-    out: Annotated[Path | None, Parameter(help="Write the snapshot, the policy in force and known run times to this file.")] = None,
-    script: Annotated[bool, Parameter(negative="", help="Print the shell script that makes a recording.")] = False,
-    json: Annotated[bool, Parameter(negative="", help="Ask Slurm's commands for JSON where they can print it.")] = False,
+    from_: Annotated[Path | None, Parameter(name="--from")] = None,
+    out: Path | None = None,
+    script: bool = False,
+    json: bool = False,
     looks: LooksOverTime = _NO_LOOKS,
     order: OrderAdvice = _NO_ADVICE,
-    output: Annotated[Literal["text", "json"], Parameter(name=["--output", "-o"], help="Words for people, or JSON.")] = "text",
+    output: Annotated[Literal["text", "json"], Parameter(name=["--output", "-o"])] = "text",
 ) -> int:
-    """Look at Slurm: what runs, what waits, what is in force; what to ask about it."""
-    from gantline.live.watch import held_against, slurm_advice, slurm_recording
-    from gantline.live.watch.sources import look_at_slurm
+    """Look at Slurm: what runs, what waits, what is in force; what to ask about it.
 
+    Args:
+        out: Write the snapshot, the policy in force and known run times to this file.
+        script: Print the shell script that makes a recording.
+        json: Ask Slurm's commands for JSON where they can print it.
+        from_: A recording in place of Slurm's commands on this machine.
+        output: Words for people, or JSON.
+    """
     acts = {"--script": script, "--record": looks.record is not None, "--check": looks.check is not None, "--advise": bool(order.advise)}
     _one_of(acts)
     _check(looks, order, from_)
@@ -105,17 +126,23 @@ def slurm(
 @app.command
 def kubernetes(
     *,
-    kubeconfig: Annotated[str, Parameter(help="The cluster, and our identity there; by default as for kubectl.", show_default=False)] = "",
-    context: Annotated[str, Parameter(help="A context of the kubeconfig; by default its current one.", show_default=False)] = "",
-    from_: Annotated[Path | None, Parameter(name="--from", help="A recording in place of the cluster (see --script).")] = None,
-    out: Annotated[Path | None, Parameter(help="Write the snapshot and the policy in force to this file.")] = None,
-    script: Annotated[bool, Parameter(negative="", help="Print the command that makes a recording.")] = False,
-    output: Annotated[Literal["text", "json"], Parameter(name=["--output", "-o"], help="Words for people, or JSON.")] = "text",
+    kubeconfig: str = "",
+    context: str = "",
+    from_: Annotated[Path | None, Parameter(name="--from")] = None,
+    out: Path | None = None,
+    script: bool = False,
+    output: Annotated[Literal["text", "json"], Parameter(name=["--output", "-o"])] = "text",
 ) -> int:
-    """Look at a Kubernetes cluster: pods with GPUs that run and wait, and the order in force."""
-    from gantline.live.watch.kubernetes_state import COMMAND
-    from gantline.live.watch.sources import look_at_kubernetes
+    """Look at a Kubernetes cluster: pods with GPUs that run and wait, and the order in force.
 
+    Args:
+        out: Write the snapshot and the policy in force to this file.
+        script: Print the command that makes a recording.
+        kubeconfig: The cluster, and our identity there; by default as for kubectl.
+        context: A context of the kubeconfig; by default its current one.
+        from_: A recording in place of the cluster (see --script).
+        output: Words for people, or JSON.
+    """
     if script and (from_ is not None or out is not None or kubeconfig or context):
         raise UsageError("the script makes a recording, and looks at nothing", where="--script", fix="leave the others out")
     if from_ is not None and (kubeconfig or context):
@@ -129,8 +156,6 @@ def kubernetes(
 def _show_look(look: ClusterLook, out: Path | None, output: str) -> int:
     if out is None:
         return _show(look.as_json(), look.lines(), output)
-    from gantline.lab.experiment.whole_files import write_json
-
     write_json(out, look.as_json())
     say(f"wrote {out}: gantline forecast --snapshot {out}")
     return 0

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+Default = TypeVar("Default")
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,3 +73,8 @@ def about(
 ) -> dict[str, object]:
     """Metadata of a parameter: ``slack: float = field(default=1.0, metadata=about("...", low=0.0, unit="seconds"))``."""
     return {"help": help, "takes": Takes(tuple(one_of), low, above, high, below, finite, unit)}
+
+
+def parameter(default: Default, help: str, **takes: Any) -> Default:
+    """A field that is a parameter: ``slack: float = parameter(1.0, "...", low=0.0, unit="seconds")``; `takes` are those of `about`."""
+    return field(default=default, metadata=about(help, **takes) if takes else {"help": help})

@@ -26,6 +26,7 @@ from gantline.core.policy import OrderPolicy, Policy
 from gantline.core.reasons import Reason
 from gantline.core.snapshot import Snapshot
 from gantline.engine import beside_reasons
+from gantline.engine.commit.commit import NO_ROWS, commit_assignments
 from gantline.engine.commit_ranking import RankingCommit
 from gantline.engine.grants import Grants
 from gantline.engine.late_plan import plan_for_those_there
@@ -236,7 +237,7 @@ class Engine:
                 from gantline.engine.resizing import within_bounds  # only what comes from outside changes sizes
 
                 table = within_bounds(state.tables, rows, table, state.resized)
-            table, keeps = self.quotas.cut(rows, table) if bounded else (table, None)
+            table, keeps = self.quotas.cut(rows, table) if bounded else (table, NO_ROWS)
             apart = None
             if not state.facts.collocates:
                 from gantline.engine import one_gang  # most executors put several gangs on a device
@@ -269,10 +270,9 @@ class Engine:
         if plan.assignments is not None and plan.assignments.has("purpose"):
             note_trials(state)
 
-    def _commit_assignments(self, rows: Ints, table: Assignments, keeps: Ints | None) -> None:
+    def _commit_assignments(self, rows: Ints, table: Assignments, keeps: Ints) -> None:
         """Make the assignments true; device memory that is lacking is reported with its amount, once for as long as it stays so."""
         before, self.grants.short_of_memory = self.grants.short_of_memory, {}
-        from gantline.engine.commit import commit_assignments  # orders alone need none of it
 
         commit_assignments(self.grants, rows, table, keeps=keeps)
         fresh = [what for row, what in self.grants.short_of_memory.items() if before.get(row) != what]

@@ -7,31 +7,24 @@ commits a plan.
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cached_property
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from gantline.core.arrays import Ints
 from gantline.core.columns import Job
 from gantline.core.grant import Grant
 from gantline.core.phases import STARTING, STOPPING, Phase
 from gantline.core.reasons import Reason
+from gantline.engine.commit.granted_columns import GrantedColumns
+from gantline.engine.commit.request import RequestReader
+from gantline.engine.commit.turns import TurnColumns
 from gantline.engine.fluid import Fluid
 from gantline.engine.gang import close_interval, halt, settle
 from gantline.engine.holdings import Holdings
-from gantline.engine.in_force import InForce
 from gantline.engine.option_rows import OptionRows
-from gantline.engine.same_grants import PlanReader
-from gantline.engine.same_plan import Repeats
 from gantline.engine.speeds import Speeds
 from gantline.engine.state import State
 from gantline.engine.trial_runs import is_trial
 from gantline.models.model import overrides
-
-if TYPE_CHECKING:
-    from gantline.engine.same_groups import GroupReader
-    from gantline.engine.shared_room import SharedRoom
 
 
 class Grants:
@@ -43,12 +36,14 @@ class Grants:
         self.options = OptionRows(state.tables)
         self.holdings = Holdings(state)
         self.fluid = Fluid(state)
-        self.in_force = InForce(state)
-        self.plan_reader = PlanReader(state, self.in_force)
-        self.speeds = Speeds(state, self.holdings, self.in_force)
-        self.repeats = Repeats(state)
+        self.granted = GrantedColumns(state)
+        self.requests = RequestReader(state, self.granted, self.options)
+        self.turn_columns = TurnColumns()
+        self.speeds = Speeds(state, self.holdings, self.granted)
+        self.slow_commits = 0  # how many commits were done one by one
         self.short_of_memory: dict[int, str] = {}  # by row: how much device memory was lacking in the present commit
         self.left: set[int] = set()  # rows that share with other rows than before
+        self.touched: set[int] = set()  # rows of which the present commit may have changed the speed
         self.used_sharing = False
 
     @property
@@ -85,20 +80,6 @@ class Grants:
     def devices(self, row: int) -> tuple[int, ...]:
         """Devices of a row, owned or shared, in rank order."""
         return self.holdings.of(row).devices
-
-    @cached_property
-    def room(self) -> SharedRoom:
-        """Columns for commits of gangs that share."""
-        from gantline.engine.shared_room import SharedRoom  # plain gangs need none of it
-
-        return SharedRoom()
-
-    @cached_property
-    def group_reader(self) -> GroupReader:
-        """Compares plans of gangs that share with what the rows have."""
-        from gantline.engine.same_groups import GroupReader
-
-        return GroupReader(self.state, self.in_force, self.options, self.holdings)
 
     def note_sharing(self) -> None:
         """Gangs are to share devices: from the first time on, changes of speed are counted."""
@@ -165,11 +146,11 @@ class Grants:
         if self.speeds.model is not None:
             self.speeds.refresh_due()
 
-    def refresh_with(self, touched: Ints) -> None:
-        """Update the speeds of these rows, and of rows that share with other rows than before."""
-        if self.left:
-            touched = np.array(sorted({*touched.tolist(), *self.left}), dtype=np.int64)
-            self.left.clear()
+    def refresh_touched(self) -> None:
+        """Update the speeds of rows that a commit has touched, and of rows that share with other rows than before."""
+        touched = np.array(sorted(self.touched | self.left), dtype=np.int64)
+        self.touched.clear()
+        self.left.clear()
         if self.speeds.about_everyone and (len(touched) or self.state.out.any()):
             self.speeds.refresh(self.state.rows)
         elif len(touched):
@@ -219,7 +200,7 @@ class Grants:
                 stopped += 1
             elif self.by_row.pop(row, None) is not None:
                 self.left.add(row)
-                self.in_force.forget(row)
+                self.granted.forget(row)
             self.state.tables.F[Job.LIMIT_END, row] = np.inf
         self.state.rebuild()
         return stopped

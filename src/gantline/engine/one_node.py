@@ -1,6 +1,6 @@
 """Jobs whose gang must be on one node: a process cannot use devices of two.
 
-Such a job (`columns.ASKED_TOGETHER`) has options that span one node, and they do so whatever size a policy or a user makes of them. So
+Such a job (`ASKED_TOGETHER`) has options that span one node, and they do so whatever size a policy or a user makes of them. So
 every placement rule, every plan and every rollout keeps to it, on either clock.
 """
 

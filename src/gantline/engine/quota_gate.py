@@ -18,6 +18,7 @@ from gantline.core.errors import RefusedError
 from gantline.core.phases import PENDING, RESIZING, RUNNING, STARTING
 from gantline.core.plan import Assignments, Misfit, Mode
 from gantline.core.reasons import Reason, sentence
+from gantline.engine.commit.commit import commit_assignments
 from gantline.engine.grants import Grants
 from gantline.engine.quota_cut import cut_to_quotas
 from gantline.engine.quota_walk import QuotaNotes, walk_within_quotas
@@ -170,7 +171,6 @@ class QuotaGate:
         reasons = I[Job.REASON][rows].copy()
         OI, options = t.options.I, list(starts.values())
         table = Assignments(np.searchsorted(rows, list(starts)), gpus=OI[Option.GPUS][options], type=OI[Option.TYPE][options])
-        from gantline.engine.commit import commit_assignments  # orders alone need none of it
 
         commit_assignments(self.grants, rows, table, keeps=state.running_rows.copy())
         still = I[Job.PHASE][rows] == PENDING

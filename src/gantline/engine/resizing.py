@@ -23,6 +23,7 @@ from gantline.core.phases import RESIZING, RUNNING, STARTING
 from gantline.core.plan import Assignment, Assignments
 from gantline.core.reasons import Reason
 from gantline.core.tables import Tables
+from gantline.engine.commit.commit import commit_assignments
 from gantline.engine.grants import Grants
 from gantline.engine.option_rows import sizes_in_steps
 from gantline.engine.quota_gate import QuotaGate
@@ -45,7 +46,6 @@ def fit_to_bounds(grants: Grants, quotas: QuotaGate, row: int) -> bool:
         state.log.reserve(8, 4 * t.D.shape[1] + 8)
         others = state.rows[state.rows != row].copy()
         table = Assignments([0], gpus=[size], type=[kind])
-        from gantline.engine.commit import commit_assignments  # orders alone need none of it
 
         commit_assignments(grants, np.array([row], dtype=np.int64), table, keeps=others)
     if not _fits(grants, row):

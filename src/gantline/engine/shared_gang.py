@@ -12,8 +12,8 @@ from gantline.core.beside import SLACK, asks_beside
 from gantline.core.columns import FREE, HOST_RESOURCES, SHARED, Device, Job, Node, Option
 from gantline.core.jit import kernel
 from gantline.core.tables import Matrices
+from gantline.engine.commit.resize_gang import restyle
 from gantline.engine.gang import give_back
-from gantline.engine.gang_moves import restyle
 from gantline.engine.seats import GANG_FIRST, SEAT_BESIDE, SEAT_DEVICE, SEAT_KEPT, SEAT_NEXT, SEAT_ROW, SharedSeats, rise, sit, spread_of
 
 #: lines of `MayShare.row`: which gangs may be on a device together by this plan, and by what is in force; whether it changes; whether its

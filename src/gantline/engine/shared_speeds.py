@@ -15,8 +15,8 @@ from gantline.core.jit import kernel
 from gantline.core.phases import RUNNING, STARTING
 from gantline.core.plan import Mode
 from gantline.core.tables import Matrices
+from gantline.engine.commit.granted_columns import LINES
 from gantline.engine.gang import set_due, settle
-from gantline.engine.in_force import LINES
 from gantline.engine.seats import GANG_FIRST, SEAT_BESIDE, SEAT_DEVICE, SEAT_NEXT, SEAT_ROW, SharedSeats, mark_beside
 from gantline.engine.shared_company import crowd_of
 
@@ -31,7 +31,7 @@ class WhatDivides(NamedTuple):
     """What was granted by row, and room for the rows that are looked at."""
 
     special: Bools  # whether the row has more than a gang with an option
-    number: Floats  # (line, row), see `in_force.LINES`
+    number: Floats  # (line, row), see `granted_columns.LINES`
     noted: Ints  # by row: the grant that these numbers are of
     changes: Ints  # how often the speed of a row has changed; empty: not counted
     marks: Ints  # zero between uses

@@ -19,8 +19,8 @@ from gantline.core.grant import Grant
 from gantline.core.granted import Granted
 from gantline.core.phases import RUNNING, STARTING
 from gantline.core.plan import ASSIGNMENT_DEFAULTS
+from gantline.engine.commit.granted_columns import GrantedColumns
 from gantline.engine.holdings import Holdings
-from gantline.engine.in_force import InForce
 from gantline.engine.kinds.speed import SPEEDS
 from gantline.engine.seats import GANG_FIRST
 from gantline.engine.shared_company import count_company, list_company
@@ -46,8 +46,8 @@ class HeldPieces(NamedTuple):
 class ShownGangs:
     """Reads gangs from the tables and books."""
 
-    def __init__(self, state: State, books: Holdings, force: InForce, fluid_in_use: Callable[[], bool]) -> None:
-        self.state, self.books, self.force, self._fluid_in_use = state, books, force, fluid_in_use
+    def __init__(self, state: State, books: Holdings, granted: GrantedColumns, fluid_in_use: Callable[[], bool]) -> None:
+        self.state, self.books, self.granted, self._fluid_in_use = state, books, granted, fluid_in_use
         self._divides: WhatDivides | None = None
         self._slots: Ints = np.zeros(0, dtype=np.int64)  # room for groups
 
@@ -55,7 +55,7 @@ class ShownGangs:
         """Whether columns say everything about all grants: none has parts, a share of the time, or came with the tables."""
         if self.books.with_parts or self._fluid_in_use():
             return False
-        return self.force.describes(self.state.tables.granted.rows())
+        return self.granted.describes(self.state.tables.granted.rows())
 
     def holding(self, rows: Ints) -> Ints:
         """Those of the rows that hold something."""
@@ -73,7 +73,7 @@ class ShownGangs:
         if len(self._slots) < room:
             self._slots = np.zeros(room, dtype=np.int64)
         among = granted.rows() if self.state.tables.performance is not None else granted.rows()[:0]
-        count = list_around(self.state.matrices, self.books.seats(), by, self.force.columns.team, rows, among, self._slots)
+        count = list_around(self.state.matrices, self.books.seats(), by, self.granted.columns.team, rows, among, self._slots)
         return by.near[:count].copy()
 
     def _with_mates(self, rows: Ints) -> Ints:
@@ -95,7 +95,7 @@ class ShownGangs:
     def _what_divides(self) -> WhatDivides:
         """What was granted, as kernels take it."""
         t, by = self.state.tables, self._divides
-        special, known = t.granted.here(t.F.shape[1]), self.force.with_numbers
+        special, known = t.granted.here(t.F.shape[1]), self.granted.columns
         changes = _NOT_COUNTED if t.rate_changes is None else t.rate_changes
         if (
             by is None
@@ -115,7 +115,7 @@ class ShownGangs:
         if self.as_columns():
             alone, divided = np.zeros((2, len(rows)))
             read_divided_speeds(self.state.matrices, self.books.seats(), self._what_divides(), rows, alone, divided)
-            return HeldPieces(None, option, alone, divided, MadeWhenRead(granted, rows), ColumnsInForce(self, rows))
+            return HeldPieces(None, option, alone, divided, MadeWhenRead(granted, rows), ColumnsOfPlans(self, rows))
         alone = self.by_options(rows)
         grants, divided, shares = [granted.get(row) for row in rows.tolist()], alone.copy(), []
         for at, grant in enumerate(grants):
@@ -216,7 +216,7 @@ class MadeWhenRead(Sequence[Grant | None]):
         return map(self._granted.get, self._rows.tolist())
 
 
-class ColumnsInForce(SharingColumns):
+class ColumnsOfPlans(SharingColumns):
     """What some rows were granted, from the columns that plans are compared with."""
 
     def __init__(self, gangs: ShownGangs, rows: Ints) -> None:
@@ -225,15 +225,15 @@ class ColumnsInForce(SharingColumns):
         self.shared = gangs.books.seats().gang[GANG_FIRST][rows] >= 0
 
     def asked(self, name: str) -> Floats:
-        found = self._gangs.force.values(name, self._rows)
+        found = self._gangs.granted.values(name, self._rows)
         return np.where(self.special, found, np.full(len(found), ASSIGNMENT_DEFAULTS[name]))
 
     def asked_by(self, name: str, rows: Ints) -> Floats:
-        return np.asarray(self._gangs.force.values(name, rows), dtype=np.float64)
+        return np.asarray(self._gangs.granted.values(name, rows), dtype=np.float64)
 
     @cached_property
     def group(self) -> Ints:
-        team, numbers = np.where(self.special, self._gangs.force.values("team", self._rows), 0), dict[int, int]()
+        team, numbers = np.where(self.special, self._gangs.granted.values("team", self._rows), 0), dict[int, int]()
         return np.array([numbers.setdefault(each, len(numbers)) if each else -1 for each in team.tolist()], dtype=np.int64)
 
     @cached_property

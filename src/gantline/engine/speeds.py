@@ -18,11 +18,12 @@ from gantline.core.arrays import Floats, Ints
 from gantline.core.columns import Job
 from gantline.core.errors import UsageError
 from gantline.core.grant import Grant
+from gantline.core.phases import RUNNING, STARTING
 from gantline.engine.advance import soonest
 from gantline.engine.checkpoints import note_saves
+from gantline.engine.commit.granted_columns import GrantedColumns
 from gantline.engine.gang import set_due, set_speeds
 from gantline.engine.holdings import Holdings
-from gantline.engine.in_force import InForce
 from gantline.engine.lists import RowCount
 from gantline.engine.state import State
 from gantline.models.model import Act, check_model, overrides
@@ -38,11 +39,28 @@ def asks_about_gangs(model: Any) -> bool:
     return model is not None and (model.about_gangs or model.about_everyone or overrides(model, "cost") or overrides(model, "observe"))
 
 
+class SpeedsBefore:
+    """The speeds of all active rows before a commit: whichever way a row takes in it, a change counts once."""
+
+    def __init__(self, state: State) -> None:
+        self.tables, self.rows, self.now = state.tables, state.rows.copy(), state.now
+        self.rate, counted = self.tables.F[Job.RATE][self.rows], self.tables.rate_changes
+        self.counted: Ints = np.zeros(len(self.rows), dtype=np.int64) if counted is None else counted[self.rows]
+
+    def count_changes(self) -> None:
+        """Count one for each row that goes on at another speed, once some gang has shared a device."""
+        t, rows = self.tables, self.rows
+        if t.rate_changes is not None:
+            phase = t.I[Job.PHASE][rows]
+            goes_on = ((phase == STARTING) | (phase == RUNNING)) & (t.F[Job.LAST_START][rows] < self.now)
+            t.rate_changes[rows] = self.counted + (goes_on & (t.F[Job.RATE][rows] != self.rate))
+
+
 class Speeds:
     """Asks for speeds and costs, and enters them."""
 
-    def __init__(self, state: State, books: Holdings, force: InForce) -> None:
-        self.state, self._books, self._force = state, books, force
+    def __init__(self, state: State, books: Holdings, granted: GrantedColumns) -> None:
+        self.state, self._books, self._granted = state, books, granted
         self.fluid_in_use = any(grant.fluid for grant in state.tables.granted.values())  # some row may have a share of the time
         check_model(state.tables.performance)
 
@@ -51,7 +69,7 @@ class Speeds:
         """What is known of gangs when their speeds are asked for."""
         from gantline.engine.shown_gangs import ShownGangs  # a plain run asks for none
 
-        return ShownGangs(self.state, self._books, self._force, lambda: self.fluid_in_use)
+        return ShownGangs(self.state, self._books, self._granted, lambda: self.fluid_in_use)
 
     @property
     def model(self) -> Any:

@@ -23,6 +23,7 @@ from gantline.core.plan import Assignments
 from gantline.core.reasons import Reason
 from gantline.core.windows import AdvanceWindow
 from gantline.engine.beside_reasons import LACKING
+from gantline.engine.commit.commit import commit_assignments
 from gantline.engine.grants import Grants
 from gantline.engine.quota_gate import QuotaGate
 from gantline.engine.state import State
@@ -205,7 +206,6 @@ class WindowGate:
                 continue
             state.log.reserve(2 * t.D.shape[1] + len(rows) + 8, 4 * t.D.shape[1] + 8)
             table = Assignments(np.array([place], dtype=np.int64), option=np.array([option], dtype=np.int64))
-            from gantline.engine.commit import commit_assignments  # orders alone need none of it
 
             commit_assignments(self.grants, rows.copy(), table, keeps=state.running_rows.copy())
             yield

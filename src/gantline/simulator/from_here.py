@@ -17,25 +17,29 @@ from gantline.core.errors import RefusedError
 from gantline.core.inputs import Input
 from gantline.core.insiders import tables_behind
 from gantline.core.phases import HELD_BACK, Phase
+from gantline.core.plan import Misfit, Plan
 from gantline.core.policy import Policy
-from gantline.core.reasons import Reason
+from gantline.core.reasons import Reason, sentence
 from gantline.core.snapshot import Snapshot
 from gantline.core.snapshot_json import decode_snapshot, encode_snapshot
 from gantline.core.tables import Tables
+from gantline.engine import beside_reasons
 from gantline.engine.assembly.rules import RunRules
+from gantline.engine.drivers.acknowledged import Acknowledged
+from gantline.engine.drivers.executors import MeasuredExecutor
 from gantline.engine.drivers.futures.case import LEAST
 from gantline.engine.drivers.simulation import Simulation
-from gantline.engine.drivers.stepping import Driver
-from gantline.engine.drivers.virtual import Virtual
+from gantline.engine.drivers.stepping import Driver, Virtual
 from gantline.engine.engine import Engine
 from gantline.engine.gang import open_interval, set_due
 from gantline.engine.lists import RowCount
 from gantline.engine.log import Interval
+from gantline.engine.plan_check import check_plan
 from gantline.engine.state import State
 from gantline.models.model import overrides
 from gantline.policies.admission.rules import AdmissionRule
-from gantline.simulator.bill import bill
-from gantline.simulator.energy import energy_of
+from gantline.simulator.figures import bill, energy_of
+from gantline.traces.files.placements import GivenPlacement
 
 ACCEPT_ALL = AdmissionRule()
 
@@ -189,9 +193,6 @@ def _driver(engine: Engine) -> Driver:
     """Orders are true at once; where the performance model knows how long stops take, they take that."""
     if not overrides(engine.state.tables.performance, "leave"):
         return Virtual()
-    from gantline.engine.drivers.acknowledged import Acknowledged  # few runs have profiles
-    from gantline.engine.drivers.measured import MeasuredExecutor
-
     found = Acknowledged(engine, MeasuredExecutor.of(engine.state))
     found.reconciler.silence = math.inf  # a gang that says nothing is well
     found.reconciler.catch_up()  # the executor takes over what runs before anything is decided
@@ -204,3 +205,71 @@ def _settle_flights(I: Ints, rows: Ints) -> None:
     phase[np.isin(phase, (int(Phase.STARTING), int(Phase.RESIZING)))] = int(Phase.RUNNING)
     phase[np.isin(phase, (int(Phase.CHECKPOINTING), int(Phase.STOPPING)))] = int(Phase.PENDING)
     I[Job.PHASE, rows] = phase
+
+
+# --- what the engine would make of a plan -------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class JobOutcome:
+    """What happens to one job: ``starts``, ``stays``, ``moves``, ``resizes``, ``is stopped`` or ``waits``."""
+
+    job: str
+    act: str
+    devices: tuple[int, ...]
+    why: str = ""
+
+
+def carry_out(snapshot: Snapshot, plan: Plan, placement: GivenPlacement | None = None) -> list[JobOutcome]:
+    """Commit the plan on a copy of the snapshot's state, by another placement rule than the run's; the snapshot is left alone."""
+    return carry_out_on(copied(snapshot), plan, placement)
+
+
+def carry_out_on(copy: Snapshot, plan: Plan, placement: GivenPlacement | None = None) -> list[JobOutcome]:
+    """Commit the plan on a snapshot that was decoded for this and is not used afterwards."""
+    tables, rules = tables_behind(copy), RunRules.at(copy, placement)
+    state = rules.state(tables, copy.now, copy.decision)
+    rows = copy.jobs.rows
+    state.activate(rows)
+    tables.I[Job.REASON, rows] = int(Reason.NONE)
+    state.rebuild()
+    engine = rules.engine(state, Policy())
+    check_plan(copy, plan)
+    before = [copy.jobs.devices(place) for place in range(len(rows))]
+    ran = copy.jobs.running.copy()
+    if tables.windows:
+        engine.windows.settle()
+    engine.commit(plan)
+    if engine.misplaced is not None:  # what would happen is not known
+        raise engine.misplaced
+    return [_outcome(engine, plan, place, int(row), before[place], bool(ran[place])) for place, row in enumerate(rows)]
+
+
+def _outcome(engine: Engine, plan: Plan, place: int, row: int, before: tuple[int, ...], ran: bool) -> JobOutcome:
+    tables = engine.state.tables
+    name, held = tables.ids[row], engine.grants.devices(row)
+    reason = Reason(int(tables.I[Job.REASON, row]))
+    if not Phase(int(tables.I[Job.PHASE, row])).holds_devices:
+        reason = _why_it_waits(engine, plan, place, row) if reason in (Reason.NONE, Reason.ARRIVED) else reason
+        why = engine.quotas.words(row) if reason in (Reason.QUOTA, Reason.OVER_QUOTA) else sentence(reason)
+        why = engine.windows.words(row) if reason == Reason.WINDOW else why
+        why = beside_reasons.words(tables, row) if reason in beside_reasons.LACKING else why
+        return JobOutcome(name, "is stopped" if ran else "waits", (), why)
+    if not ran:
+        return JobOutcome(name, "starts", held)
+    if held == before:
+        return JobOutcome(name, "stays", held)
+    return JobOutcome(name, "moves" if len(held) == len(before) else "resizes", held)
+
+
+def _why_it_waits(engine: Engine, plan: Plan, place: int, row: int) -> Reason:
+    """The reason of a job that the engine did not even look at."""
+    state, tables = engine.state, engine.state.tables
+    ranking = plan.ranking
+    if ranking is None or np.isinf(ranking.key[place]):
+        return Reason.DEFERRED
+    rows = state.rows
+    ahead = (ranking.key < ranking.key[place]) | ((ranking.key == ranking.key[place]) & (rows < row))
+    if ranking.misfit == Misfit.STOP and (tables.I[Job.PHASE, rows[ahead]] == Phase.PENDING).any():
+        return Reason.BLOCKED
+    return Reason.PRIORITY if ranking.preempt else Reason.RESOURCES

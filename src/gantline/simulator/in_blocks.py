@@ -1,11 +1,12 @@
 """`simulate_in_blocks(trace, cluster, policy, ...)`: a trace of any length in bounded memory.
 
-Jobs come from a Parquet file, a block at a time, and those that have ended leave the memory; their results are kept on disk (`spool.py`)
-until the table of jobs is written, in blocks again. The summary reads that disk one column at a time.
+Jobs come from a Parquet file, a block at a time, and those that have ended leave the memory; their results are kept on disk until the table
+of jobs is written, in blocks again. The summary reads that disk one column at a time, which takes eight bytes a job.
 """
 
 from __future__ import annotations
 
+import hashlib
 import math
 import tempfile
 import time
@@ -17,6 +18,7 @@ from typing import Any
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from gantline.core.arrays import Floats
 from gantline.core.cluster import Cluster
@@ -26,32 +28,116 @@ from gantline.core.machine_code import let_go
 from gantline.core.policy import Policy
 from gantline.core.tables import Tables
 from gantline.engine.assembly.guard import asked
-from gantline.engine.assembly.provided import provided_needs
-from gantline.engine.assembly.rules import RunRules
-from gantline.engine.assembly.scaling import scaling_model
+from gantline.engine.assembly.models import scaling_model
+from gantline.engine.assembly.rules import RunRules, provided_needs
 from gantline.engine.assembly.spec import OPTIONS, RunSpec
 from gantline.engine.declared_key import LinearKey
 from gantline.engine.dense.records import Record, Records
-from gantline.engine.drivers.compiled import report_on
-from gantline.engine.drivers.declared import as_priorities, take_order
-from gantline.engine.drivers.dense import at_asked_speed
-from gantline.engine.drivers.python_keys.read import read_key
-from gantline.engine.drivers.simulation import Simulation
+from gantline.engine.drivers.key_reading import read_key
+from gantline.engine.drivers.loop_clock import as_priorities, take_order
+from gantline.engine.drivers.record_loop import at_asked_speed
+from gantline.engine.drivers.simulation import Simulation, report_on
 from gantline.engine.drivers.window import JobWindow
 from gantline.engine.imitations.registry import find_imitation
-from gantline.engine.log import Interval, Log
+from gantline.engine.log import INTERVAL_FLOATS, INTERVAL_INTS, Interval, Log
 from gantline.engine.settings import Amount
 from gantline.engine.state import State
-from gantline.simulator.changes import changes_of
 from gantline.simulator.occupancy import Held
 from gantline.simulator.run import Run
-from gantline.simulator.spool import ColumnFiles, SpooledLog
-from gantline.simulator.summary import summarise, what_jobs_held
+from gantline.simulator.summary import changes_of, summarise, what_jobs_held
 from gantline.traces.blocks import TraceBlocks
 from gantline.traces.files.clusters import read_cluster
 from gantline.traces.files.policies import policy_of
 from gantline.traces.write_blocks import write_blocks
 
+# --- columns on disk: lines are appended in order, and amended when more is known of them -------------------------------
+_SHARE = 1 << 24  # bytes read at once
+
+
+class ColumnFiles:
+    """A matrix (column, line) in files, read as the tables are: ``files[column]`` and ``files[column, low:high]``.
+
+    Columns of which nothing happens (`zero`) take no room; any other that is not kept is a mistake of the reader.
+    """
+
+    def __init__(self, folder: Path, name: str, kinds: Mapping[int, Any], read_as: Any = None, zero: tuple[int, ...] = ()) -> None:
+        self._path = {column: folder / f"{name}{column}" for column in kinds}
+        self._kind = {column: np.dtype(kind) for column, kind in kinds.items()}
+        self._read_as, self._zero = read_as, zero
+        self._lines = 0
+        for path in self._path.values():
+            path.touch()
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return len(self._path), self._lines
+
+    def append(self, values: Mapping[int, Any], lines: int) -> None:
+        """More lines at the end; a column is given whole, or as one number for all of them."""
+        for column, path in self._path.items():
+            with path.open("ab") as file:
+                file.write(np.broadcast_to(np.asarray(values[column], dtype=self._kind[column]), lines).tobytes())
+        self._lines += lines
+
+    def amend(self, places: NDArray[np.int64], values: Mapping[int, object]) -> None:
+        """Other values in some lines."""
+        if len(places):
+            for column, value in values.items():
+                np.memmap(self._path[column], self._kind[column], mode="r+")[places] = value
+
+    def __getitem__(self, wanted: Any) -> NDArray[Any]:
+        column, lines = wanted if isinstance(wanted, tuple) else (wanted, slice(None))
+        if column in self._zero:
+            return np.zeros(self._lines, dtype=self._read_as)[lines]
+        low, high, _ = lines.indices(self._lines)
+        kind = self._kind[column]
+        found = np.fromfile(self._path[column], kind, count=max(high - low, 0), offset=low * kind.itemsize)
+        return found if self._read_as is None else found.astype(self._read_as, copy=False)
+
+    def bytes_of(self, column: int) -> Iterator[bytes]:
+        """A column as it would lie in memory."""
+        with self._path[column].open("rb") as file:
+            while share := file.read(_SHARE):
+                yield share
+
+
+class SpooledLog:
+    """The log of a run, on disk. It reads as `engine.log.Log` does."""
+
+    def __init__(self, folder: Path) -> None:
+        self.LI = ColumnFiles(folder, "entry", dict.fromkeys(range(INTERVAL_INTS), np.int32))
+        self.LF = ColumnFiles(folder, "time", dict.fromkeys(range(INTERVAL_FLOATS), np.float64))
+        self._devices = ColumnFiles(folder, "device", {0: np.int32})
+
+    def append(self, entry: Mapping[int, Any], time: Mapping[int, Any], devices: NDArray[np.int32]) -> None:
+        """Intervals that have begun, and all their devices."""
+        self.LI.append(entry, len(entry[Interval.ROW]))
+        self.LF.append(time, len(entry[Interval.ROW]))
+        self._devices.append({0: devices}, len(devices))
+
+    @property
+    def LD(self) -> NDArray[np.int32]:
+        return self._devices[0]
+
+    @property
+    def LN(self) -> tuple[int, int]:
+        return self.intervals, self._devices.shape[1]
+
+    @property
+    def intervals(self) -> int:
+        return self.LI.shape[1]
+
+    def hash(self) -> str:
+        """The hash that the same log has in memory."""
+        digest = hashlib.blake2b(digest_size=16)
+        columns = [(self.LI, k) for k in range(INTERVAL_INTS)] + [(self.LF, k) for k in range(INTERVAL_FLOATS)] + [(self._devices, 0)]
+        for files, column in columns:
+            for share in files.bytes_of(column):
+                digest.update(share)
+        return digest.hexdigest()
+
+
+# --- the run ------------------------------------------------------------------------------------------------------------
 BLOCK = 250_000
 _KNOWN = frozenset({"placement", "admission", "regime", "round", "costs", "min_run", "seed", "budget"})
 _FLOATS = (Job.ARRIVAL, Job.DEADLINE, Job.FIRST_START, Job.FINISH, Job.MARK, Job.SERVICE)
@@ -162,14 +248,14 @@ def _window(state: State, policy: Policy, spec: RunSpec, place: Cluster, kept: _
 def _key_in(state: State, policy: Policy, guard: Any) -> tuple[LinearKey, Floats | None]:
     """The policy's key, read from the jobs of a block."""
     found = read_key(policy, state, guard)
-    if found.declared is None:
-        why = found.no_records
-    elif found.declared[0].promises:
+    if found.key is None or not found.on_records:
+        why = found.why_tables or found.why_asked
+    elif found.key.promises:
         why = f"policy '{policy.name or type(policy).__name__}' backfills"
     elif state.tables.performance is not None or not at_asked_speed(state):
         why = "jobs run at other speeds than they asked for"
     else:
-        return found.declared
+        return found.key, found.numbers
     raise RefusedError(f"a run in blocks is one on records: {why}", where="--block", fix="run without --block")
 
 

@@ -26,8 +26,8 @@ from gantline.core.json_reader import Reader, damaged
 from gantline.core.json_text import loads
 from gantline.core.policy import Policy
 from gantline.engine.assembly.spec import OPTIONS, RunSpec
-from gantline.engine.drivers.replay_check import Check, PartedError, PlanDifference, Replayed
-from gantline.engine.drivers.scripted import Scripted
+from gantline.engine.drivers.executors import Scripted
+from gantline.engine.drivers.journal import Check, PartedError, PlanDifference, Replayed
 from gantline.simulator.run import Run
 from gantline.simulator.simulate import simulate
 from gantline.traces.files.given_code import GivenCode, only_given

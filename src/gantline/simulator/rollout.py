@@ -1,9 +1,9 @@
 """Many futures of one instant: what becomes of the jobs of a snapshot under one policy or several, with work drawn around its estimates.
 
 A snapshot holds no truth, so a rollout takes estimates as true, or draws. Draws are counter-based: future number 7 has the same work and
-the same newcomers whatever the policy, the order and the processor. An order with a declared or readable key runs in one compiled
-loop that counts devices (`drivers.futures`), where placement cannot matter; everything else is rolled forward by the engine
-(`from_here`), with the same result and more slowly.
+the same newcomers whatever the policy, the order and the processor. An order whose key is a sum of columns runs in one compiled loop that
+counts devices (`drivers.futures`), where placement cannot matter; everything else is rolled forward by the engine (`from_here`), with the
+same result and more slowly.
 """
 
 from __future__ import annotations
@@ -11,26 +11,149 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from gantline.core.arrays import Floats
+from gantline.core.columns import Job
 from gantline.core.costs import Costs
-from gantline.core.errors import GantlineError, UsageError
-from gantline.core.inputs import Input
-from gantline.core.policy import Policy
+from gantline.core.errors import GantlineError, RefusedError, UsageError
+from gantline.core.inputs import Input, Submit
+from gantline.core.phases import FUTURE
+from gantline.core.policy import OrderPolicy, Policy
 from gantline.core.rng import stream
 from gantline.core.snapshot import Snapshot
-from gantline.engine.drivers.futures.batch import CountedFutures, run_counted
-from gantline.engine.drivers.futures.case import FutureBounds
-from gantline.simulator.candidate import AS_IT_IS, Candidate, Prepared, candidate_of
-from gantline.simulator.coming import Coming, coming_rows
-from gantline.simulator.from_here import Rolled
+from gantline.engine.assembly.rules import RunRules
+from gantline.engine.drivers.futures.case import CountedFutures, FutureBounds, case_of, run_counted
+from gantline.engine.drivers.futures.places import FutureAmount, FutureCase, Newcomer
+from gantline.engine.drivers.key_reading import read_key
+from gantline.policies.admission.rules import AdmissionRule, find_admission
+from gantline.simulator.from_here import FromHere, Rolled, private_tables
 from gantline.simulator.uncertainty import Uncertainty
 from gantline.traces.files.placements import GivenPlacement
+from gantline.traces.files.policies import policy_of
 
+# --- newcomers of many futures as one table -----------------------------------------------------------------------------
+_PLAIN = frozenset({"id", "gpus", "estimate", "priority", "user", "queue", "model"})  # what leaves a job one way to run
+
+
+class Coming(NamedTuple):
+    """Newcomers by (future, what, number); those that are missing arrive never. `sizes` are the gang sizes that occur."""
+
+    table: Floats
+    sizes: tuple[int, ...]
+
+
+def coming_rows(futures: Sequence[list[Input]]) -> Coming | None:
+    """The table; None: some input is more than a job with devices and an amount of work."""
+    most = max((len(each) for each in futures), default=0)
+    table = np.zeros((len(futures), len(Newcomer), most))
+    table[:, Newcomer.ARRIVAL] = np.inf
+    table[:, Newcomer.NEED] = 1.0
+    sizes: set[int] = {1} if most else set()
+    for number, each in enumerate(futures):
+        for place, one in enumerate(sorted(each, key=lambda value: value.time)):
+            if not isinstance(one, Submit) or one.work is None or one.ids or not one.job.keys() <= _PLAIN:
+                return None
+            need = int(one.job.get("gpus", 1))
+            estimates = float(one.job.get("estimate", one.work)), float(one.job.get("priority", 0.0))
+            table[number, :, place] = (one.time, need, one.work, *estimates)
+            sizes.add(need)
+    return Coming(table, tuple(sorted(sizes)))
+
+
+# --- one policy as it would decide from an instant on -------------------------------------------------------------------
+Known = dict[Any, Any]
+"""What candidates of one rollout share."""
+AS_IT_IS = object()
+"""The memory that the snapshot carries."""
+BEFORE_ANY_CAME = object()
+"""Under this candidates find the jobs of the snapshot as if none had come yet: to make these is most of what a case costs."""
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A policy with what goes with it; `memory` is what it remembers (None: nothing)."""
+
+    policy: Policy
+    name: str = ""
+    placement: GivenPlacement | None = None  # None: as the rollout says, else as the run does
+    admission: str = "accept-all"
+    memory: object = field(default=None, repr=False)
+
+
+def candidate_of(given: Policy | str | Candidate, memory: object) -> Candidate:
+    """A candidate from a policy or its name."""
+    if isinstance(given, Candidate):
+        return given if given.name else replace(given, name=given.policy.name or type(given.policy).__name__)
+    policy = policy_of(given)
+    return Candidate(policy, given if isinstance(given, str) else policy.name or type(policy).__name__, memory=memory)
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A candidate at an instant."""
+
+    name: str
+    snapshot: Snapshot
+    rules: RunRules
+    policy: Policy
+    admission: AdmissionRule
+    load_limit: float  # in GPUs
+    about: tuple[Any, ...]  # what candidates share that differ by their admission limit alone; their objects live as long as they do
+
+    @staticmethod
+    def of(snapshot: Snapshot, one: Candidate, costs: Costs | None, known: Known) -> Prepared:
+        """The candidate as this run would have it; those of one placement rule share what is `known`."""
+        placed = one.placement if isinstance(one.placement, str) else id(one.placement)  # rules are alike when they are the same
+        if placed not in known:
+            known[placed] = RunRules.at(snapshot, one.placement, costs), snapshot.cluster.gpus, one.placement
+        rules, gpus, _ = known[placed]
+        admission = find_admission(one.admission)
+        if admission.has_quota:
+            raise RefusedError("quotas belong to the run", where=f"candidate '{one.name}'", fix="use accept-all or load-limit:X")
+        policy = rules.policy(one.policy, rules.guard(one.policy))
+        remembering = snapshot if one.memory is AS_IT_IS else replace(snapshot, memory=one.memory)
+        about = (id(one.policy), id(rules), id(one.memory))
+        return Prepared(one.name, remembering, rules, policy, admission, admission.most_gpus(gpus), about)
+
+    def case(self, bounds: FutureBounds, known: Known) -> FutureCase | None:
+        """The instant as the counting loop takes it; None: it cannot run this policy, this run or this instant.
+
+        Candidates share what is `known`: their jobs, and the whole case where they differ by their admission limit alone.
+        """
+        if self.about not in known:
+            known[self.about] = self._case(bounds, known)
+        case: FutureCase | None = known[self.about]
+        if case is None or self.load_limit == bounds.load_limit:
+            return case
+        amount = case.amount.copy()
+        amount[FutureAmount.LOAD_LIMIT] = self.load_limit
+        return case._replace(amount=amount)
+
+    def _case(self, bounds: FutureBounds, known: Known) -> FutureCase | None:
+        """The key is read from the jobs as if none had come yet."""
+        policy = self.policy
+        if not isinstance(policy, OrderPolicy):
+            return None
+        if BEFORE_ANY_CAME not in known:
+            instant, tables = private_tables(self.snapshot)
+            tables.I[Job.PHASE], tables.I[Job.LOCKED] = FUTURE, 0
+            known[BEFORE_ANY_CAME] = instant.jobs.rows, tables
+        rows, tables = known[BEFORE_ANY_CAME]
+        found = read_key(policy, self.rules.state(tables.copy()), self.rules.guard(policy))
+        if found.key is None:
+            return None
+        return case_of(self.snapshot, self.rules, policy, found.key, None if found.numbers is None else found.numbers[rows], bounds)
+
+    def from_here(self, held: Sequence[int]) -> FromHere:
+        """The instant as the engine takes it; `held` are the positions of jobs that admission has not let in yet."""
+        return FromHere(self.snapshot, self.policy, self.rules, self.admission, held if math.isfinite(self.load_limit) else ())
+
+
+# --- the futures --------------------------------------------------------------------------------------------------------
 __all__ = ["AS_IT_IS", "Candidate", "Futures", "Rollout", "rollout"]
 
 Newcomers = Callable[[np.random.Generator], Iterable[Input]]

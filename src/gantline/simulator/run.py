@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from html import escape
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -14,17 +15,15 @@ from gantline.core.columns import Device, Job, Option
 from gantline.core.reasons import Reason, slug
 from gantline.core.tables import Tables
 from gantline.core.units import human_seconds
+from gantline.engine.drivers.journal import Journal
 from gantline.engine.log import Interval, Log
 from gantline.engine.refusals import Refused
+from gantline.simulator.figures import sharing_columns
 from gantline.simulator.occupancy import Held, held_by_job
 from gantline.simulator.run_columns import STATES, JobColumns, RunColumns, jobs_of_tables, spans_of_log
 from gantline.simulator.series import series_columns, series_frame
 
-if TYPE_CHECKING:
-    from gantline.engine.drivers.journal import Journal
-
 ENDED_BY_LOSS = "ended_by_loss"
-_FEW = 500  # intervals or jobs
 
 
 @dataclass(repr=False)
@@ -62,8 +61,6 @@ class Run:
 
     def _repr_html_(self) -> str:
         """For notebooks: the summary as a table."""
-        from html import escape
-
         rows = "".join(f"<tr><th>{escape(str(key))}</th><td>{escape(str(value))}</td></tr>" for key, value in self.summary.items())
         return f"<p>{escape(repr(self))}</p><details><summary>summary</summary><table>{rows}</table></details>"
 
@@ -125,8 +122,6 @@ class Run:
         """The rows of `--jobs-out`: one per job, with what sharing did to it where any did; or as the imitated original writes them."""
         if self.pieces is not None:
             return self.pieces
-        from gantline.simulator.sharing_columns import sharing_columns  # few runs share
-
         return self.jobs.with_columns(**sharing_columns(self.log, self.tables))
 
     @cached_property
@@ -135,8 +130,6 @@ class Run:
         log, t = self.log, self.tables
         n = int(log.LN[0])
         LI, LF = log.LI[:, :n], log.LF[:, :n]
-        if n <= _FEW:
-            return self._few_allocations(LI, LF)
         reasons = pl.Series([slug(code) for code in Reason], dtype=pl.String)
         types = pl.Series(t.cluster.types, dtype=pl.String)
         kind = t.options.I[Option.TYPE][np.maximum(LI[Interval.OPTION], 0)] if len(t.options) else np.zeros(n, dtype=np.int64)
@@ -159,29 +152,6 @@ class Run:
             frame.join(held, on="gang", how="left", maintain_order="left")
             .with_columns(pl.col("devices").fill_null(none), pl.col("nodes").fill_null(own_node))
             .select("job", "start", "end", "type", "nodes", "devices", "gpus", "reason")
-        )
-
-    def _few_allocations(self, LI: Any, LF: Any) -> pl.DataFrame:
-        """The same row by row: for a few rows this is faster than a join in polars."""
-        t, node_of = self.tables, self.tables.D[Device.NODE]
-        columns = (
-            LI[which].tolist() for which in (Interval.ROW, Interval.OPTION, Interval.OFFSET, Interval.COUNT, Interval.REASON, Interval.NODE)
-        )
-        rows, options, offsets, counts, reasons, own = columns
-        kinds = t.options.I[Option.TYPE].tolist() if len(t.options) else [0]
-        held = [self.log.LD[offset : offset + count] for offset, count in zip(offsets, counts)]
-        nodes = [sorted(set(node_of[devices].tolist())) or [node] * (node >= 0) for devices, node in zip(held, own)]
-        return pl.DataFrame(
-            {
-                "job": pl.Series([t.ids[row] for row in rows], dtype=pl.String),
-                "start": LF[Interval.START],
-                "end": LF[Interval.END],
-                "type": pl.Series([t.cluster.types[kinds[max(option, 0)]] for option in options], dtype=pl.String),
-                "nodes": pl.Series(nodes, dtype=pl.List(pl.Int32)),
-                "devices": pl.Series([devices.tolist() for devices in held], dtype=pl.List(pl.Int32)),
-                "gpus": LI[Interval.COUNT].astype(np.int32),
-                "reason": pl.Series([slug(code) for code in reasons], dtype=pl.String),
-            }
         )
 
     def _held(self, LI: Any) -> pl.DataFrame:
@@ -228,7 +198,5 @@ class Run:
 
 def _words(words: Sequence[str], codes: Any) -> pl.Series:
     """The word that each code stands for."""
-    if len(codes) <= _FEW:  # polars takes longer to look at the codes than this takes
-        return pl.Series([words[code] for code in codes.tolist()], dtype=pl.String)
     found: pl.Series = pl.Series(words, dtype=pl.String)[codes]
     return found

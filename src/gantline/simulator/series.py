@@ -7,10 +7,13 @@ from collections.abc import Sequence
 import numpy as np
 import polars as pl
 
-from gantline.core.arrays import Floats, Ints
+from gantline.core.arrays import Bools, Floats, Ints
+from gantline.core.columns import Job
+from gantline.core.phases import COMPLETED, Phase
 from gantline.core.reasons import Reason
-from gantline.simulator.frame_columns import jobs_of_frame, spans_of_frame
-from gantline.simulator.run_columns import FUTURE, REJECTED, JobColumns, SeriesColumns, SpanColumns
+from gantline.core.tables import Tables
+from gantline.engine.log import Interval, Log, LogSize
+from gantline.simulator.run_columns import FUTURE, REJECTED, JobColumns, SeriesColumns, SpanColumns, jobs_of_frame, spans_of_frame
 
 Marks = Sequence[tuple[float, int]]
 """Moments from which on so many devices count."""
@@ -94,3 +97,35 @@ def _by_device(spans: SpanColumns, gang: Ints) -> Ints:
         small = spans.devices.size == 0 or int(spans.devices.max()) < 1 << 16
         return np.argsort(spans.devices.astype(np.uint16) if small else spans.devices, kind="stable")
     return np.lexsort((spans.start[gang], spans.devices))
+
+
+# --- the same of tables and a log, without frames -----------------------------------------------------------------------
+
+
+def let_in(tables: Tables) -> Bools:
+    """The jobs that have arrived and were not turned away."""
+    phase = tables.I[Job.PHASE]
+    inside: Bools = (phase != Phase.REJECTED) & (phase != Phase.FUTURE)
+    return inside
+
+
+def lost_gpu_time(tables: Tables, log: Log, held: Floats) -> Floats:
+    """GPU time that each job held beyond what it asks for; 0 for one that did not finish, or was given more devices than it asked for."""
+    count = int(log.LN[LogSize.INTERVALS])
+    widest = np.zeros(tables.I.shape[1], dtype=np.int64)
+    np.maximum.at(widest, log.LI[Interval.ROW, :count], log.LI[Interval.COUNT, :count])
+    asked = tables.I[Job.GPUS]
+    within = (tables.I[Job.PHASE] == COMPLETED) & (widest <= asked)
+    return np.where(within, np.maximum(held - asked * tables.F[Job.WORK], 0.0), 0.0)
+
+
+def queue_steps(tables: Tables, log: Log) -> tuple[Floats, Floats]:
+    """Times in order, and how many jobs wait from then on."""
+    count = int(log.LN[LogSize.INTERVALS])
+    start, end, reason = log.LF[Interval.START, :count], log.LF[Interval.END, :count], log.LI[Interval.REASON, :count]
+    arrived = tables.F[Job.ARRIVAL][let_in(tables)]
+    back = end[~np.isnan(end) & (reason != Reason.FINISHED) & (reason != Reason.END)]
+    times = np.concatenate([arrived, start, back])
+    change = np.concatenate([np.ones(len(arrived)), -np.ones(count), np.ones(len(back))])
+    order = np.argsort(times, kind="stable")
+    return times[order], np.cumsum(change[order])

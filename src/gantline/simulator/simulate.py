@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import inspect
 import time
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 
@@ -14,38 +16,55 @@ from gantline.core.cluster import Cluster
 from gantline.core.columns import Job
 from gantline.core.ending import EndingRule
 from gantline.core.errors import RefusedError, UsageError
+from gantline.core.inputs import Input, Reserve
 from gantline.core.machine_code import let_go
 from gantline.core.phases import Phase
-from gantline.core.policy import Policy
+from gantline.core.policy import OrderPolicy, Policy
 from gantline.core.tables import Tables
 from gantline.engine.assembly.finders import find, options_set, usual_cluster
-from gantline.engine.assembly.from_trace import assemble
+from gantline.engine.assembly.from_trace import assemble, reservations
+from gantline.engine.assembly.guard import guard_of
 from gantline.engine.assembly.load import absent_types
-from gantline.engine.assembly.reservations import reservations
 from gantline.engine.assembly.rules import RunRules
-from gantline.engine.assembly.spec import RunSpec
+from gantline.engine.assembly.spec import OPTIONS, RunSpec
 from gantline.engine.drivers.checkpoints import NO_CHECKPOINTS, Checkpoints
-from gantline.engine.drivers.choice import make_driver
-from gantline.engine.drivers.compiled import report_on
-from gantline.engine.drivers.simulation import Simulation
+from gantline.engine.drivers.journal import Journal
+from gantline.engine.drivers.key_reading import Hint, read_key
+from gantline.engine.drivers.simulation import Simulation, make_driver, report_on
 from gantline.engine.imitations.registry import find_imitation, find_scope
 from gantline.engine.lost_turns import Incident
 from gantline.engine.regime import Regime, find_regime, regime_names
-from gantline.simulator.bill import bill
-from gantline.simulator.changes import changes_of
+from gantline.engine.state import State
+from gantline.models.goodput.online import OnlineGoodput
+from gantline.simulator.figures import asks_for_parts, bill, energy_of, link_use, typical_fragmentation
 from gantline.simulator.run import ENDED_BY_LOSS, Run
-from gantline.simulator.signature import with_options
-from gantline.simulator.stretch import end_of, stretch_of
-from gantline.simulator.summary import summarise, what_jobs_held
-from gantline.simulator.warmup import counted_rows
+from gantline.simulator.summary import changes_of, counted_rows, end_of, stretch_of, summarise, what_jobs_held
 from gantline.traces.files.clusters import read_cluster
 from gantline.traces.files.policies import policy_of
+from gantline.traces.generators import generate
 from gantline.traces.generators.registry import is_generator
 from gantline.traces.trace import Trace
 
-if TYPE_CHECKING:  # what only some runs need is imported where it is needed: a small run takes less time than its imports
-    from gantline.core.inputs import Input
-    from gantline.engine.drivers.journal import Journal
+# --- functions that take the options of a run by name show them ---------------------------------------------------------
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def with_options(function: Callable[P, R], *, single: bool = True) -> Callable[P, R]:
+    """The same function, with its `**options` listed one by one; without `single`, only those of experiments."""
+    shown = inspect.signature(function)
+    kept = [item for item in shown.parameters.values() if item.kind is not inspect.Parameter.VAR_KEYWORD]
+    annotations = {item.name: item.type for item in fields(RunSpec)}
+    known = [item for item in OPTIONS.values() if (single or not item.single) and item.name not in shown.parameters]
+    for item in known:
+        kept.append(inspect.Parameter(item.name, inspect.Parameter.KEYWORD_ONLY, default=item.default, annotation=annotations[item.name]))
+    function.__signature__ = shown.replace(parameters=kept)  # type: ignore[attr-defined]
+    lines = "\n".join(f"    `{item.name}`: {item.help}" for item in known)
+    function.__doc__ = f"{(function.__doc__ or '').rstrip()}\n\n    Options, as on the command line:\n\n{lines}\n    "
+    return function
+
+
+# --- simulate -----------------------------------------------------------------------------------------------------------
 
 
 @with_options
@@ -133,15 +152,10 @@ def simulate(
     if tables.left_out:
         summary["left_out_options"] = tables.left_out
     if place.links:
-        from gantline.simulator.link_use import link_use  # few clusters name links
-
         summary |= link_use(place, state.log, tables, state.now)
-    if "gpu_demand" in tables.metrics:
-        from gantline.simulator.typical_fragments import asks_for_parts, typical_fragmentation  # few traces ask for parts of GPUs
-
-        if asks_for_parts(tables).any():
-            stretch = stretch_of(simulation, end_of(simulation))
-            summary["typical_fragmentation"] = typical_fragmentation(tables, state.log, chosen.shares_devices, *stretch)
+    if asks_for_parts(tables).any():
+        stretch = stretch_of(simulation, end_of(simulation))
+        summary["typical_fragmentation"] = typical_fragmentation(tables, state.log, chosen.shares_devices, *stretch)
     summary |= simulation.estimates.told()
     if tables.performance is not None:
         summary |= _told_by_models(chosen, tables.performance, state.learned, spec.seed)
@@ -149,8 +163,6 @@ def simulate(
     if money and (counted or not engine.grants.fluid.device_seconds):  # ideal shares are of no device in particular
         summary["prices"], summary["cost"] = money, bill(tables, state.log, money, counted or {})
     if rules.facts.grid.power:
-        from gantline.simulator.energy import energy_of
-
         summary |= energy_of(tables, state.log, rules.facts.grid, state.now)
     summary["wall_seconds"] = time.perf_counter() - began
     summary["cpu_seconds"] = time.process_time() - cpu_began
@@ -168,8 +180,6 @@ def _reserved(spec: RunSpec, place: Cluster) -> list[Input]:
     """The windows for which devices are kept free, as inputs."""
     if not (windows := find(spec, "reserve", place)):
         return []
-    from gantline.core.inputs import Reserve
-
     return [Reserve(0.0, window) for window in windows]
 
 
@@ -198,15 +208,11 @@ def _ended_by_loss(tables: Tables, early: Bools | None, rule: EndingRule) -> dic
 def _journal(record: bool | Journal) -> Journal | None:
     if record is not True:
         return record or None
-    from gantline.engine.drivers.journal import Journal
-
     return Journal()
 
 
 def _told_by_models(policy: Policy, model: Any, learned: Any, seed: int) -> dict[str, Any]:
     """What models add to the summary: how far off the policy's estimates of pairs were, and its beliefs about goodput."""
-    from gantline.models.goodput.online import OnlineGoodput
-
     found = policy.summary_of(model, seed)
     if isinstance(model, OnlineGoodput) and model.learns:
         found |= model.belief_errors(learned)
@@ -226,3 +232,23 @@ def _window(track: tuple[int, int] | None, rows: int, regime: Regime) -> tuple[i
     if low >= rows:
         raise UsageError(f"the trace has {rows} jobs, none from {low} on", where="--track", fix=f"use LO below {rows}")
     return low, min(high, rows)
+
+
+# --- how a policy's key is evaluated ------------------------------------------------------------------------------------
+
+
+def key_form(policy: Policy) -> str:
+    """One sentence, for the usual case of one device type and rounds."""
+    if not isinstance(policy, OrderPolicy):
+        return "none: it makes plans, and is asked at every decision"
+    found = read_key(policy, usual_state(), guard_of(policy, None))
+    unasked = "; valid_until() is not asked, because the key says when the order changes" if found.hint is Hint.BY_SNAPSHOT else ""
+    if found.key is not None:
+        return f"compiled: key() is read once, and a decision costs what changes{unasked}"
+    return f"asked at every decision, because {found.why_asked}"
+
+
+def usual_state() -> State:
+    """A handful of jobs that have not arrived, on machines of one kind."""
+    rules = RunRules(Regime(round=60.0))
+    return rules.state(rules.load(generate("philly", seed=0, jobs=8, load=1.0, gpus=64), read_cluster("8x8")))

@@ -5,28 +5,94 @@ from __future__ import annotations
 import math
 from dataclasses import fields
 from itertools import groupby, pairwise
-from typing import TYPE_CHECKING, Any
+from typing import Any, Literal
 
 import numpy as np
 
 import gantline
 from gantline.core.arrays import Bools, Floats
 from gantline.core.cluster import Cluster
-from gantline.core.columns import Job
-from gantline.core.phases import COMPLETED
+from gantline.core.columns import Device, Job, Node
+from gantline.core.errors import UsageError
+from gantline.core.node_events import NodeEvent
+from gantline.core.phases import COMPLETED, FUTURE
 from gantline.core.policy import Policy
+from gantline.core.reasons import Reason
 from gantline.core.tables import Tables
+from gantline.core.units import human_seconds
+from gantline.engine.drivers.simulation import Simulation
 from gantline.engine.imitations.registry import find_imitation
+from gantline.engine.log import Interval, LogSize
 from gantline.models.estimate_chain import Estimates
+from gantline.models.model import overrides
 from gantline.policies.admission.rules import AdmissionRule
 from gantline.policies.placement.rules import PlacementRule
 from gantline.simulator.occupancy import Held, busy_by_device, busy_seconds, held_by_job
-from gantline.simulator.percentiles import percentiles
-from gantline.simulator.stretch import end_of, stretch_of
 from gantline.traces.trace import Trace
 
-if TYPE_CHECKING:
-    from gantline.engine.drivers.simulation import Simulation
+
+# --- from when to when a run is measured --------------------------------------------------------------------------------
+def end_of(simulation: Simulation) -> float:
+    """When the last job finished or gave its devices back; while a job is unfinished, when the run was stopped.
+
+    A loop in rounds looks once more at the next boundary: that is when the end was noticed, not the end.
+    """
+    state = simulation.state
+    F, log = state.tables.F, state.log
+    known = np.fmax.reduce(F[Job.FINISH], initial=-np.inf), np.fmax.reduce(log.LF[Interval.END, : log.intervals], initial=-np.inf)
+    last = float(max(known))
+    unfinished = bool((state.tables.I[Job.PHASE] < COMPLETED).any())
+    return max(state.now, last) if unfinished or last == -np.inf else last
+
+
+def stretch_of(simulation: Simulation, end: float) -> tuple[float, float]:
+    """The time that the figures of the cluster cover: the whole run, or from the first tracked arrival to the last tracked finish."""
+    F, I = simulation.state.tables.F, simulation.state.tables.I
+    if not F.shape[1]:
+        return 0.0, end
+    if simulation.track is None:
+        return float(F[Job.ARRIVAL][0]), end
+    rows = slice(*simulation.track)
+    last = np.fmax.reduce(F[Job.FINISH, rows], initial=-np.inf)
+    unfinished = bool((I[Job.PHASE, rows] < COMPLETED).any())
+    return float(F[Job.ARRIVAL, rows].min()), end if unfinished or last == -np.inf else float(last)
+
+
+# --- jobs before the steady state: MSER-5 (White, Cobb and Spratt, Winter Simulation Conference 2000) -------------------
+BATCH = 5
+AUTO: Literal["auto"] = "auto"
+
+
+def mser5(values: Floats) -> int:
+    """How many of the first values to leave out."""
+    count = len(values) // BATCH
+    if count < 4:
+        return 0
+    means = values[: count * BATCH].reshape(count, BATCH).mean(axis=1)
+    left = np.arange(count, 0, -1)
+    total, squares = (np.cumsum(part[::-1])[::-1] for part in (means, means**2))
+    uncertainty = (squares - total**2 / left) / left**2
+    return BATCH * int(np.argmin(uncertainty[: count // 2 + 1]))
+
+
+def counted_rows(rows: tuple[int, int], warmup: float | str, arrival: Floats, waited: Floats) -> tuple[int, int]:
+    """The rows [low, high) that count: those of `rows` that arrive later than the warm-up after the first job of all.
+
+    `waited`: how long each job waited in all; NaN for one that did not finish.
+    """
+    low, high = rows
+    if warmup == AUTO:
+        ended = low + np.flatnonzero(np.isfinite(waited[low:high]))
+        left_out = mser5(waited[ended])
+        return (int(ended[left_out]), high) if left_out else rows
+    first = int(np.searchsorted(arrival, arrival[0] + float(warmup), side="left")) if arrival.size else 0
+    if first >= high:
+        what = f"all jobs arrive within the warm-up of {human_seconds(float(warmup))}"
+        raise UsageError(what, where="--warmup", fix="give a shorter one")
+    return max(low, first), high
+
+
+# --- the summary --------------------------------------------------------------------------------------------------------
 
 
 def _number(value: Any) -> float | None:
@@ -57,7 +123,7 @@ def summarise(
     respond = F[Job.MARK, rows] - arrival
     respond = _where(~np.isnan(respond), respond)
     finished_all = finish if simulation.track is None else F[Job.FINISH][~np.isnan(F[Job.FINISH])]
-    middle, (p95, p99) = percentiles(jct, (95, 99)) if len(jct) else (None, (None, None))
+    middle, p95, p99 = (np.median(jct), *np.percentile(jct, (95, 99))) if len(jct) else (None, None, None)
     regime = state.regime
     end = end_of(simulation)
     held = what_jobs_held(simulation) if held is None else held
@@ -194,8 +260,6 @@ def _joined(simulation: Simulation, end: float) -> list[tuple[float, int]]:
     """Devices of nodes that were not there at the beginning: (time, how many there are from then on)."""
     if not simulation.node_events:
         return []
-    from gantline.core.node_events import NodeEvent
-
     found, count = [], 0
     for event in simulation.node_events:
         if isinstance(event, NodeEvent) and event.node is not None and event.kind == "join" and event.time <= end:
@@ -207,3 +271,92 @@ def _joined(simulation: Simulation, end: float) -> list[tuple[float, int]]:
 def _area(marks: list[tuple[float, int]], begin: float, end: float) -> float:
     """Device-seconds between two moments under a step function of (time, devices)."""
     return sum(count * max(0.0, min(stop, end) - max(start, begin)) for (start, count), (stop, _) in pairwise([*marks, (end, 0)]))
+
+
+# --- how often gangs changed, what that cost, and which jobs spanned nodes and racks ------------------------------------
+
+
+def changes_of(simulation: Simulation) -> dict[str, object]:
+    """Resizes, migrations, jobs that ever spanned nodes, and seconds that gangs held devices without working (None: unknown).
+
+    Seconds are those of `Costs`: of a first start, and after each stop, resize and move, as far as the gang ran long enough to pay them.
+    """
+    state, engine = simulation.state, simulation.engine
+    log, n = state.log, state.log.intervals
+    row, reason, count = (log.LI[column, :n] for column in (Interval.ROW, Interval.REASON, Interval.COUNT))
+    found: dict[str, object] = {
+        "resizes": int(np.count_nonzero(reason == Reason.RESIZED)),
+        "migrations": int(np.count_nonzero(reason == Reason.MOVED)),
+        "cross_node_jobs": state.spanned if state.spanned is not None else spanning(simulation, np.arange(state.tables.NI.shape[1])),
+    }
+    if len(state.tables.cluster.racks) > 1:
+        found["cross_rack_jobs"] = spanning(simulation, state.tables.NI[Node.RACK])
+    if (met := _deadlines_met(simulation)) is not None:
+        found["deadline_satisfaction"] = met
+    told_elsewhere = overrides(state.tables.performance, "cost") or engine.grants.used_sharing or engine.grants.fluid.device_seconds
+    found["time_lost"] = (
+        None if told_elsewhere else _paid(simulation, row, reason, count, log.LF[Interval.START, :n], log.LF[Interval.END, :n])
+    )
+    return found
+
+
+def _deadlines_met(simulation: Simulation) -> float | None:
+    """The share of deadlines that were met, of those met or missed by the end of the run; None: there are none."""
+    state = simulation.state
+    F, phase = state.tables.F, state.tables.I[Job.PHASE]
+    due, ended = F[Job.DEADLINE], phase == COMPLETED
+    if np.isnan(due).all():
+        return None
+    met = ended & (F[Job.FINISH] <= due)
+    there = ~np.isnan(due) & (phase != FUTURE)
+    missed = there & ~met & (ended | (phase > COMPLETED) | (due < max(state.now, np.nanmax(F[Job.FINISH], initial=0.0))))
+    judged = int((there & met).sum() + missed.sum())
+    return float((there & met).sum() / judged) if judged else None
+
+
+def spanning(simulation: Simulation, place: Any) -> int:
+    """Jobs that ever held devices in several places, by the place of each node (itself, or its rack).
+
+    Devices are numbered node by node, so where they rise within an interval, and places with them, its two ends are enough.
+    """
+    log, node = simulation.state.log, place[simulation.state.tables.D[Device.NODE]]
+    row, first, count = (log.LI[column, : log.intervals] for column in (Interval.ROW, Interval.OFFSET, Interval.COUNT))
+    wide = np.flatnonzero(count > 1)
+    if not len(wide):
+        return 0
+    held, begins, size = log.LD[: log.LN[LogSize.DEVICES]], first[wide], count[wide]
+    spans = node[held[begins]] != node[held[begins + size - 1]]
+    jobs = np.zeros(simulation.state.tables.F.shape[1], dtype=bool)
+    jobs[row[wide[spans]]] = True
+    open_ = wide[~spans & (size > 2) & ~jobs[row[wide]]]  # others are known: a job that spans once, and two devices, which are the ends
+    if int(count[open_].sum()) < len(held) // 8:
+        owner = np.repeat(np.arange(len(open_)), count[open_])
+        at = np.arange(len(owner)) + np.repeat(first[open_] - (np.cumsum(count[open_]) - count[open_]), count[open_])
+        jobs[row[open_[owner[node[held[at]] != node[held[first[open_[owner]]]]]]]] = True
+        return int(np.count_nonzero(jobs))
+    falls = np.zeros(len(held), dtype=bool)
+    np.less(held[1:], held[:-1], out=falls[1:])
+    falls[first[count > 0]] = False  # that is another interval
+    disorderly = np.searchsorted(begins, np.flatnonzero(falls), side="right") - 1
+    disorderly = disorderly[np.diff(disorderly, prepend=-2) > 0]  # each once
+    if (node[1:] < node[:-1]).any():
+        disorderly = np.arange(len(wide))
+    for at in disorderly[~spans[disorderly]].tolist():
+        where = node[held[begins[at] : begins[at] + size[at]]]
+        jobs[row[wide[at]]] |= bool((where != where[0]).any())
+    return int(np.count_nonzero(jobs))
+
+
+def _paid(simulation: Simulation, row: Any, reason: Any, count: Any, start: Any, end: Any) -> float:
+    costs = simulation.state.costs
+    if not (costs.start or costs.resume or costs.resize or costs.move):
+        return 0.0
+    order = np.lexsort((start, row))
+    again = np.concatenate(([False], row[order][1:] == row[order][:-1])) if len(order) else np.zeros(0, dtype=bool)
+    before = np.concatenate(([0], reason[order][:-1])) if len(order) else reason
+    price = np.full(len(order), costs.resume)
+    price[before == Reason.RESIZED] = costs.resize
+    price[before == Reason.MOVED] = costs.move
+    price[~again] = costs.start
+    price = np.where(price > 0.0, price + costs.doubling * np.log2(np.maximum(count[order], 1)), 0.0)
+    return float(np.minimum(price, np.maximum(end[order] - start[order], 0.0)).sum())

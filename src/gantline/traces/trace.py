@@ -47,6 +47,10 @@ class Trace:
                 what = f"holds {dtype} values, not {COLUMNS[name].dtype.__name__}"
                 raise TraceError(what, file=self.source, field=name, fix="use Trace.from_frame")
 
+    def fault(self, row: int, field: str, what: str, fix: str) -> TraceError:
+        """The error that a job's row has; `what` goes on behind the job's name."""
+        return TraceError(f"job '{self.frame['job'][row]}' {what}", file=self.source, line=row + 2, field=field, fix=fix)
+
     @classmethod
     def load(cls, path: str | Path, format: str = "", **options: object) -> Trace:
         """The trace in a CSV, JSON lines or Parquet file, which may be compressed; refuses contradictory rows.

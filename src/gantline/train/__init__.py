@@ -17,18 +17,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from gantline.train.batches import BatchPlan
 from gantline.train.gangs import Gang, SocketGang
 from gantline.train.hooks import Hook, InterferenceVote, NoiseScaleBatch, ScheduledResize
-from gantline.train.job import Job
-from gantline.train.loops import Batch
+from gantline.train.job import Batch, Job
 from gantline.train.membership import Membership
-from gantline.train.noise import NoiseMeter, NoiseScale
-from gantline.train.rank import STOPPED
-from gantline.train.rates import RULES, BatchState
-from gantline.train.sampler import Order, Position, Sampler
+from gantline.train.rates import RULES, BatchState, NoiseMeter, NoiseScale
+from gantline.train.sampler import BatchPlan, Order, Position, Sampler
 from gantline.train.store import CheckpointError
-from gantline.train.training import Training
+from gantline.train.training import STOPPED, Training
 
 __all__ = [
     "RULES",

@@ -1,4 +1,4 @@
-"""A job and its checkpoints: how the model is kept, when it is saved, what is loaded."""
+"""Where a job is, as JSON: what a checkpoint keeps of it beside the model, and what new ranks of a gang receive."""
 
 from __future__ import annotations
 
@@ -6,19 +6,57 @@ import atexit
 import sys
 import time
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
-from gantline.train import record
 from gantline.train.gangs import Gang
 from gantline.train.hooks import Hook
 from gantline.train.membership import Membership
 from gantline.train.orders import Sum
-from gantline.train.rank import FLUSH
+from gantline.train.rates import NoiseMeter
+from gantline.train.sampler import Position
 from gantline.train.store import MODEL, Checkpoints
 from gantline.train.switch import Switchboard
-from gantline.train.training import Training
+from gantline.train.training import FLUSH, Training
+
+
+def progress_json(job: Training, hooks: Sequence[Hook]) -> dict[str, object]:
+    """All that a job needs to go on from here, but the model."""
+    return {
+        "version": 1,
+        "step": job.step,
+        "done": job.done,
+        "epoch": job.position.epoch,
+        "index": job.position.index,
+        "batch": job.asked_batch,
+        "progress": job.progress,
+        "noise": job.noise.state(),
+        "requested": job.requested_gpus,
+        "hooks": {type(hook).__name__: dict(hook.state()) for hook in hooks},
+        "own": job.state,
+    }
+
+
+def check_version(kept: Mapping[str, Any], store: Checkpoints) -> None:
+    """Refuse what another version wrote."""
+    if kept and kept.get("version") != 1:
+        raise ValueError(f"{store.newest()} was written by another version of gantline.train")
+
+
+def resume(job: Training, hooks: Sequence[Hook], kept: Mapping[str, Any]) -> None:
+    """Go on from there."""
+    job.step, job.done, job.progress = int(kept["step"]), float(kept["done"]), float(kept["progress"])
+    job.position = Position(int(kept["epoch"]), int(kept["index"]))
+    job.asked_batch, job.requested_gpus = kept["batch"], kept["requested"]
+    job.noise = NoiseMeter.of(kept["noise"])
+    job.state = dict(kept["own"])
+    for hook in hooks:
+        hook.resume(kept["hooks"].get(type(hook).__name__, {}))
+
+
+# A job and its checkpoints: how the model is kept, when it is saved, what is loaded.
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,10 +91,10 @@ class SavedTraining(Training):
         self._saved: float | None = None
         self.store = Checkpoints(member.folder, member.epoch)
         kept = {} if self.joins else self.store.state()
-        record.check_version(kept, self.store)
+        check_version(kept, self.store)
         super().__init__(member, gang, sum_over_ranks, save_every, interval)
         if kept:
-            record.resume(self, self.hooks, kept)
+            resume(self, self.hooks, kept)
             self._saved = self.done
             self.report(step=self.step, done=self.done, saved=self._saved)
         atexit.register(self.close)
@@ -118,7 +156,7 @@ class SavedTraining(Training):
 
     def where_it_is(self) -> dict[str, object]:
         """All that the job needs to go on from here, but the model."""
-        return record.to_json(self, self.hooks)
+        return progress_json(self, self.hooks)
 
     def finish(self) -> None:
         """The loop has ended: save the result and report it."""

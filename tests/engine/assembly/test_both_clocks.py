@@ -14,8 +14,7 @@ from gantline.engine.assembly.from_trace import assemble
 from gantline.engine.assembly.rules import RunRules
 from gantline.engine.assembly.spec import OPTIONS, RunSpec
 from gantline.engine.engine import Engine
-from gantline.live.only_simulated import ONLY_SIMULATED
-from gantline.live.setup import Setup, make_loop
+from gantline.live.scheduler.setup import ONLY_SIMULATED, Setup, make_loop
 from gantline.models.model import PerformanceModel
 from gantline.policies.registry import make_policy, policy_names
 from gantline.traces.trace import Trace

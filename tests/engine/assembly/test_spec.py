@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from gantline.cli.run_options import RunOptions
+from gantline.cli.options import RunOptions
 from gantline.cli.simulate import SingleRunOptions
 from gantline.core.arrays import Floats
 from gantline.core.costs import Costs
@@ -22,7 +22,7 @@ from gantline.engine.assembly.finders import FINDERS
 from gantline.engine.assembly.spec import OPTIONS, RunSpec
 from gantline.lab.experiment.experiment import RUN_FIELDS
 from gantline.lab.experiment.setting import MANY, Setting
-from gantline.lab.experiment.source import TraceSource
+from gantline.lab.experiment.trace_source import TraceSource
 from gantline.policies.placement.rules import find_placement
 from gantline.simulator.simulate import simulate
 

@@ -14,9 +14,8 @@ from gantline.core.policy import OrderPolicy
 from gantline.core.snapshot import Snapshot
 from gantline.core.snapshot_json import decode_snapshot
 from gantline.engine.assembly.rules import RunRules
-from gantline.simulator.candidate import Candidate
 from gantline.simulator.from_here import FromHere
-from gantline.simulator.rollout import rollout
+from gantline.simulator.rollout import Candidate, rollout
 from gantline.simulator.simulate import simulate
 from gantline.traces.files.policies import load_policy
 from gantline.traces.trace import Trace

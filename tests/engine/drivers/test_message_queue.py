@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gantline.engine.drivers.message_queue import Message, MessageQueue
+from gantline.engine.drivers.live import Message, MessageQueue
 
 
 class Still:

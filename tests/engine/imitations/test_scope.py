@@ -18,11 +18,11 @@ from gantline.core.policy import Policy
 from gantline.core.snapshot import Snapshot
 from gantline.engine.assembly.spec import OPTIONS
 from gantline.engine.imitations import registry
-from gantline.engine.imitations.scope import ALWAYS, Scope
+from gantline.engine.imitations.registry import ALWAYS, Scope
 from gantline.policies.registry import find_policy, make_policy, policy_names
 from gantline.simulator.run import Run
 from gantline.systems.gavel.policies.policy import GavelPolicy
-from gantline.systems.pollux.policies.policy import Pollux
+from gantline.systems.pollux.policies import Pollux
 
 WORLDS = registry.imitated_regimes()
 #: words of parameters; numbers and flags are changed as their type allows

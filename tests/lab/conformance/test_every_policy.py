@@ -28,8 +28,8 @@ from gantline.lab.conformance import check_policy, suite
 from gantline.lab.conformance.scenarios import CARBON, scenarios, some_jobs
 from gantline.lab.questions import explain
 from gantline.lab.questions.forecast import Setup
-from gantline.live.records import MemoryStore
-from gantline.live.scheduler import Scheduler
+from gantline.live.scheduler.scheduler import Scheduler
+from gantline.live.store.records import MemoryStore
 from gantline.models.throughput_model import ThroughputModel
 from gantline.models.throughput_table import ThroughputTable
 from gantline.policies.registry import make_policy, policy_names

@@ -19,8 +19,8 @@ from gantline import Assignment, OrderPolicy, Plan, Policy, Snapshot
 from gantline.core.columns import Job
 from gantline.core.insiders import tables_behind
 from gantline.engine.drivers import stepping
-from gantline.lab.conformance import check_policy, faults, suite
-from gantline.lab.conformance.fence import fence
+from gantline.lab.conformance import check_policy, scenarios, suite
+from gantline.lab.conformance.watched import fence
 
 COUNTER = itertools.count()
 
@@ -249,7 +249,7 @@ def test_a_job_that_a_faulty_world_never_ends_is_found(monkeypatch: pytest.Monke
     monkeypatch.setattr(suite, "scenarios", tuple)
     monkeypatch.setattr(suite, "_FAULTY_STORIES", (0,))
     monkeypatch.setattr(suite, "_FAULTY_CLOSELY", 40)
-    monkeypatch.setattr(faults, "_LONG", 1e4)  # seconds; by then the four others have ended
+    monkeypatch.setattr(scenarios, "_LONG", 1e4)  # seconds; by then the four others have ended
     broken = {finding.rule: finding.message for finding in check_policy(NeverLarge).broken}
     assert broken["faults"].startswith("4 jobs never end")
 

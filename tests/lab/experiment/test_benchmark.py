@@ -9,11 +9,10 @@ import pytest
 
 from gantline.cli.main import main
 from gantline.core.errors import NotFoundError
-from gantline.lab.experiment.benchmark import FEWER, all_policies, benchmark_cases, tables_of
-from gantline.lab.experiment.benchmark_page import benchmark_page
+from gantline.lab.experiment.benchmark import FEWER, all_policies, benchmark_cases, benchmark_page, tables_of
 from gantline.lab.experiment.grid import Case, PolicyChoice
 from gantline.lab.experiment.sweep import run_sweep
-from gantline.lab.report.doubts import MARK
+from gantline.lab.report.run_warnings import MARK
 from gantline.traces.generators.benchmark import benchmark_traces
 
 PAGE = Path(__file__).parents[3] / "docs" / "benchmark.md"

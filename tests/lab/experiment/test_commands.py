@@ -47,7 +47,7 @@ def test_who_is_stopped_hears_what_is_left_of_it(
     def stopped(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("gantline.lab.experiment.sweep.run_sweep", stopped)
+    monkeypatch.setattr("gantline.cli.many_runs.run_sweep", stopped)
     assert main(["compare", "jobs.csv", "--cluster", "2x4", "--policy", "fifo,srtf", *more]) != 0
     assert told in capsys.readouterr().err
 
@@ -99,7 +99,11 @@ def test_an_experiment_is_checked_and_run(folder: Path, capsys: pytest.CaptureFi
         (["sweep", "jobs.csv", "--cluster", "2x4", "--policy", "fifo", "--workers", "0", "--out", "s"], 2, "0 workers"),
         (["compare", "jobs.csv", "--cluster", "2x4", "--policy", "fifo"], 2, "only one policy"),
         (["compare", "jobs.csv", "--cluster", "2x4", "--policy", "fifo,las", "--metric", "jct"], 3, "did you mean"),
-        (["saturate", "jobs.csv", "--cluster", "2x4", "--policy", "fifo", "--between", "1"], 2, "'1' is not a range of loads"),
+        (
+            ["experiment", "saturate", "jobs.csv", "--cluster", "2x4", "--policy", "fifo", "--between", "1"],
+            2,
+            "'1' is not a range of loads",
+        ),
         (["experiment", "run", "nothing.yaml", "-o", "r"], 3, "no such file"),
     ],
 )

@@ -10,12 +10,11 @@ import polars as pl
 import pytest
 
 from gantline.core.errors import NotFoundError, UsageError
-from gantline.lab.experiment.compare import Comparison, compare
+from gantline.lab.experiment.compare import Comparison, JobsOfRun, compare, paired_jobs
 from gantline.lab.experiment.grid import Grid, PolicyChoice
-from gantline.lab.experiment.pairing import JobsOfRun, paired_jobs
 from gantline.lab.experiment.setting import Setting
-from gantline.lab.experiment.source import TraceSource
 from gantline.lab.experiment.sweep import Sweep, run_sweep
+from gantline.lab.experiment.trace_source import TraceSource
 
 CROWDED = TraceSource(generator="day", settings={"jobs": 80, "gpus": 16, "load": 1.0})
 

@@ -8,11 +8,23 @@ import pytest
 
 from gantline import simulate
 from gantline.cli.main import main
-from gantline.lab.experiment.coverage.histories import history_coverage
-from gantline.lab.experiment.coverage.population import EQUALS, SHAPE, WORKLOADS, Population, Workload, draw_population
-from gantline.lab.experiment.coverage.random_order import RandomOrder
-from gantline.lab.experiment.coverage.steady_state import MARKOV, Guarded, empty_start, erlang_c, lost_verdicts
-from gantline.lab.experiment.coverage.verdicts import coverage_over, power_over
+from gantline.lab.experiment.coverage.measures import (
+    EQUALS,
+    MARKOV,
+    SHAPE,
+    WORKLOADS,
+    Guarded,
+    Population,
+    RandomOrder,
+    Workload,
+    coverage_over,
+    draw_population,
+    empty_start,
+    erlang_c,
+    history_coverage,
+    lost_verdicts,
+    power_over,
+)
 from gantline.traces.generators import generate
 
 PAGE = Path(__file__).parents[3] / "docs" / "coverage.md"
@@ -70,5 +82,5 @@ def test_the_page_is_there_and_effort_that_is_too_small_is_refused(capsys: pytes
     page = PAGE.read_text(encoding="utf-8")
     for title in ("Wrong verdicts", "Power", "Intervals of changes", "What-if on one history", "The overload guard", "The empty start"):
         assert f"## {title}" in page
-    assert main(["coverage", "--seeds", "3"]) == 2
+    assert main(["experiment", "coverage", "--seeds", "3"]) == 2
     assert "--seeds: 3 are too few (give 40 or more)" in capsys.readouterr().err

@@ -9,10 +9,10 @@ import pytest
 
 from gantline import simulate
 from gantline.cli.main import main
-from gantline.cli.simulate_words import LostTurnWords
+from gantline.cli.simulate import LostTurnWords
 from gantline.core.costs import Costs
 from gantline.engine.lost_turns import Incident
-from gantline.lab.report.doubts import MARK, free_stops, no_contest
+from gantline.lab.report.run_warnings import MARK, free_stops, no_contest
 
 BROKEN = """\
 from dataclasses import dataclass

@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from gantline.core.errors import GantlineError, NotFoundError, RefusedError
-from gantline.lab.experiment.experiment import write_experiment
-from gantline.lab.experiment.experiment_file import read_experiment
+from gantline.lab.experiment.experiment import read_experiment, write_experiment
 
 GOOD = """\
 version: 1

@@ -70,7 +70,7 @@ def test_a_tie_goes_to_the_first_node_also_where_scores_differ_a_little(tables: 
 def test_the_command_writes_curves_and_placements(cli: Cli, tables: tuple[Path, Path], tmp_path: Path) -> None:  # noqa: F811
     pods, nodes = tables
     curves, where = tmp_path / "curves.csv", tmp_path / "where.csv"
-    done = cli("fill", pods, "--cluster", nodes, "--placement", "bestfit", "--compat", "fgd", "--out", curves,
+    done = cli("placement", "fill", pods, "--cluster", nodes, "--placement", "bestfit", "--compat", "fgd", "--out", curves,
                "--placements", where, "-o", "json")  # fmt: skip
     assert done.code == 0
     table = pl.read_csv(curves)

@@ -15,20 +15,21 @@ from threading import Event, Thread
 
 import pytest
 
-from gantline.lab.experiment import processes
-from gantline.lab.experiment.fork_server import ALLOCATOR, QUIET, is_alone
-from gantline.lab.experiment.processes import ForkedProcess, FreshProcess, Starter, WorkerProcess
+from gantline.fork_server import ForkServer
+from gantline.lab.experiment.running import processes
+from gantline.lab.experiment.running.fork_server import ALLOCATOR, QUIET, is_alone
+from gantline.lab.experiment.running.processes import ForkedProcess, FreshProcess, Starter, WorkerProcess
 
 WORK = """
 import json, sys, tempfile
 from importlib import import_module
-from gantline.lab.experiment.fork_server import NEEDED
+from gantline.lab.experiment.running.fork_server import NEEDED
 for name in NEEDED:
     import_module(name)
 had = set(sys.modules)
 from gantline.lab.experiment.setting import Setting
-from gantline.lab.experiment.source import TraceSource
-from gantline.lab.experiment.task import Task, perform
+from gantline.lab.experiment.trace_source import TraceSource
+from gantline.lab.experiment.running.tasks import Task, perform
 setting = Setting(TraceSource(generator="day", settings={"jobs": 20, "gpus": 16}), "4x4", "fifo")
 with tempfile.TemporaryDirectory() as folder:
     perform(Task(setting, "a" * 64, folder))
@@ -69,24 +70,16 @@ def test_workers_are_forked_and_tell_how_they_ended() -> None:
 @pytest.mark.parametrize("has_read", [True, False])
 def test_a_worker_whose_sweep_is_gone_ends_without_a_word(has_read: bool, capfd: pytest.CaptureFixture[str]) -> None:
     """The kernel tells one who reads that the other end is closed, or, where that left something unread, that it was reset."""
-    control, other = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    command = [sys.executable, "-m", "gantline.lab.experiment.fork_server"]
-    fork_server = subprocess.Popen(command, stdin=other.fileno(), env=os.environ | {ALLOCATOR: QUIET})
+    server = ForkServer([sys.executable, "-m", "gantline.lab.experiment.running.fork_server"], os.environ | {ALLOCATOR: QUIET})
     ours, channel = socket.socketpair()
-    told, status = socket.socketpair()
-    crash_report = tempfile.TemporaryFile()  # noqa: SIM115
-    socket.send_fds(control, [b"fork"], [channel.fileno(), status.fileno(), crash_report.fileno()])
-    for end_of_worker in (other, channel, status, crash_report):
-        end_of_worker.close()
+    with channel, tempfile.TemporaryFile() as crash_report:
+        worker = server.fork(b"worker", [channel.fileno(), crash_report.fileno()])
     select.select([ours], [], [])
     if has_read:
         assert ours.recv(16) == b"ready\n"
     ours.close()
-    told.shutdown(socket.SHUT_WR)
-    with told.makefile() as lines:
-        assert [int(line) for line in lines][1:] == [0 if has_read else 1]
-    control.close()
-    assert fork_server.wait() == 0
+    assert worker.wait() == (0 if has_read else 1)
+    server.close()
     assert capfd.readouterr().err == ""
 
 
@@ -98,8 +91,9 @@ def test_a_worker_at_work_ends_soon_after_its_sweep_was_killed(several: bool, tm
         "        print(os.getpid(), flush=True)\n        time.sleep(3000)\n"
     )
     sweep = (
-        "from gantline.lab.experiment.processes import Starter; from gantline.lab.experiment.setting import Setting\n"
-        "from gantline.lab.experiment.source import TraceSource; from gantline.lab.experiment.task import Task; import json\n"
+        "from gantline.lab.experiment.running.processes import Starter; from gantline.lab.experiment.setting import Setting\n"
+        "from gantline.lab.experiment.trace_source import TraceSource\n"
+        "from gantline.lab.experiment.running.tasks import Task; import json\n"
         "setting = Setting(TraceSource(generator='day', settings={'jobs': 2, 'gpus': 16}), '2x8', 'slow.py:Slow', budget=5000.0)\n"
         f"Starter(several={several}).start().exchange(json.dumps(Task(setting, 'a' * 64, '.').to_dict()))\n"
     )

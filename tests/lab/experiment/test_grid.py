@@ -9,7 +9,7 @@ import pytest
 from gantline.core.errors import GantlineError, UsageError
 from gantline.lab.experiment.grid import Grid, PolicyChoice
 from gantline.lab.experiment.setting import Setting
-from gantline.lab.experiment.source import TraceSource
+from gantline.lab.experiment.trace_source import TraceSource
 
 BASE = Setting(TraceSource(generator="day", settings={"jobs": 60, "gpus": 16}), "4x4", "fifo")
 

@@ -10,11 +10,10 @@ import pytest
 
 from gantline.lab.experiment import advice
 from gantline.lab.experiment.charts import points_against
-from gantline.lab.experiment.means import means_of
-from gantline.lab.experiment.results import doubt_of
+from gantline.lab.experiment.results import doubt_of, means_of
 from gantline.lab.experiment.setting import Setting
-from gantline.lab.experiment.source import TraceSource
-from gantline.lab.report.doubts import MARK, UNSTEADY
+from gantline.lab.experiment.trace_source import TraceSource
+from gantline.lab.report.run_warnings import MARK, UNSTEADY
 
 BROKEN = "3 of 30 decisions were lost"
 

@@ -7,12 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from gantline.lab.experiment.outcome import DONE
-from gantline.lab.experiment.parcels import files_of, pack, perform_here, take_in
-from gantline.lab.experiment.records import read_record
+from gantline.lab.experiment.records import DONE, read_record
+from gantline.lab.experiment.running.shared_inputs import files_of, pack, perform_here, take_in
+from gantline.lab.experiment.running.tasks import Task, perform
 from gantline.lab.experiment.setting import Setting
-from gantline.lab.experiment.source import TraceSource
-from gantline.lab.experiment.task import Task, perform
+from gantline.lab.experiment.trace_source import TraceSource
 
 
 @pytest.fixture

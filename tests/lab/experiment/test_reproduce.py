@@ -11,12 +11,10 @@ import pytest
 
 from gantline.cli.main import main
 from gantline.core.errors import NotFoundError
-from gantline.lab.experiment.reproduce.page import markdown_table, section
-from gantline.lab.experiment.reproduce.registry import find_study, study_names
-from gantline.lab.experiment.reproduce.study import Claim, Study, judge, verdict_of
+from gantline.lab.experiment.reproduction import Claim, Study, find_study, judge, markdown_table, section, study_names, verdict_of
 from gantline.lab.experiment.setting import run_setting
 from gantline.lab.experiment.sweep import run_sweep
-from gantline.systems.blox.studies.workload import LOAD, blox_setting
+from gantline.systems.blox.studies import LOAD, blox_setting
 
 _SEED_BY_SEED = {  # three seeds are too few for these
     f"{periods}: {claim}"

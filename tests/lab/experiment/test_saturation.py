@@ -13,7 +13,7 @@ from gantline.core.errors import UsageError
 from gantline.lab.experiment.grid import Case, PolicyChoice
 from gantline.lab.experiment.saturation import Saturation, find_saturation
 from gantline.lab.experiment.setting import Setting
-from gantline.lab.experiment.source import TraceSource
+from gantline.lab.experiment.trace_source import TraceSource
 
 BASE = Setting(TraceSource(generator="generic", settings={"jobs": 300, "gpus": 16, "load": 0.5}), "4x4", "fifo")
 FIFO = PolicyChoice("fifo")

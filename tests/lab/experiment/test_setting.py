@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from gantline.core.errors import GantlineError, NotFoundError, RefusedError, UsageError
 from gantline.lab.experiment.setting import Setting, run_setting
-from gantline.lab.experiment.source import TraceSource
+from gantline.lab.experiment.trace_source import TraceSource
 from gantline.systems.gavel.generator import TEMPLATES, throughput_key
 
 DAY = TraceSource(generator="day", settings={"jobs": 60})

@@ -8,12 +8,11 @@ from pathlib import Path
 import pytest
 
 from gantline.core.errors import NotFoundError, RefusedError, TraceError, UsageError
-from gantline.lab.experiment.experiment import Experiment, write_experiment
-from gantline.lab.experiment.experiment_file import read_experiment
+from gantline.lab.experiment.experiment import Experiment, read_experiment, write_experiment
 from gantline.lab.experiment.grid import Grid, PolicyChoice
 from gantline.lab.experiment.setting import Setting, run_setting
-from gantline.lab.experiment.source import TraceSource
 from gantline.lab.experiment.sweep import run_sweep
+from gantline.lab.experiment.trace_source import TraceSource
 
 SPEEDS = {kind: {"('lm', 1)": {"null": speed}} for kind, speed in (("fast", 4.0), ("slow", 1.0))}
 

@@ -8,9 +8,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from gantline.lab.experiment.difference import Difference, judged_together
-from gantline.lab.experiment.intervals import Interval
-from gantline.lab.experiment.significance import holm, seeds_needed
+from gantline.lab.experiment.intervals import Interval, holm, seeds_needed
+from gantline.lab.experiment.verdict import Difference, judged_together
 
 
 def test_holm_by_hand() -> None:

@@ -11,16 +11,16 @@ from pathlib import Path
 import pytest
 
 from gantline.core.errors import RefusedError, UsageError
-from gantline.lab.experiment import records, whole_files
-from gantline.lab.experiment.backend import InThisProcess, choose_backend
+from gantline.lab import whole_files
+from gantline.lab.experiment import records
 from gantline.lab.experiment.folder import ExperimentFolder, runs_in
 from gantline.lab.experiment.grid import Case, Grid, PolicyChoice
-from gantline.lab.experiment.outcome import Outcome
+from gantline.lab.experiment.records import Outcome
+from gantline.lab.experiment.running.processes import WorkerProcesses, choose_backend
+from gantline.lab.experiment.running.tasks import InThisProcess, Task, perform
 from gantline.lab.experiment.setting import Setting
-from gantline.lab.experiment.source import TraceSource
 from gantline.lab.experiment.sweep import run_sweep
-from gantline.lab.experiment.task import Task, perform
-from gantline.lab.experiment.workers import WorkerProcesses
+from gantline.lab.experiment.trace_source import TraceSource
 from gantline.lab.report.rundir import read_run
 
 BASE = Setting(TraceSource(generator="day", settings={"jobs": 60, "gpus": 16}), "4x4", "fifo")
@@ -81,7 +81,7 @@ def test_a_failure_is_tried_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     def break_down(*_: object, **__: object) -> None:
         raise ZeroDivisionError("a slip in the policy")
 
-    monkeypatch.setattr("gantline.lab.experiment.task.store_result", break_down)
+    monkeypatch.setattr("gantline.lab.experiment.running.tasks.store_result", break_down)
     assert run_sweep(grid(FIFO), tmp_path / "s").failures[0][1] == "ZeroDivisionError: a slip in the policy"
     monkeypatch.undo()
     assert run_sweep(grid(FIFO), tmp_path / "s").failures == []

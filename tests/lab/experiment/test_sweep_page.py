@@ -10,12 +10,11 @@ import polars as pl
 import pytest
 
 from gantline.lab.experiment.grid import Grid, PolicyChoice
-from gantline.lab.experiment.means import best_places
+from gantline.lab.experiment.results import best_places
 from gantline.lab.experiment.setting import Setting
-from gantline.lab.experiment.source import TraceSource
 from gantline.lab.experiment.sweep import Sweep, run_sweep
-from gantline.lab.experiment.sweep_grid import means_section
-from gantline.lab.experiment.sweep_page import render_sweep
+from gantline.lab.experiment.sweep_page import means_section, render_sweep
+from gantline.lab.experiment.trace_source import TraceSource
 
 POLICIES = (PolicyChoice("fifo"), PolicyChoice("srtf"))
 LOADS = (0.4, 0.9)

@@ -13,13 +13,11 @@ from gantline.cli.main import main
 from gantline.core.errors import GantlineError, RefusedError
 from gantline.core.objective import Objective, parse_objectives
 from gantline.lab.experiment.setting import Setting
-from gantline.lab.experiment.source import TraceSource
+from gantline.lab.experiment.trace_source import TraceSource
 from gantline.lab.experiment.tuning import tune as tuning
-from gantline.lab.experiment.tuning.gain import gain_of
 from gantline.lab.experiment.tuning.space import Choices, Range, read_space
-from gantline.lab.experiment.tuning.trials import Laboratory
-from gantline.lab.experiment.tuning.tuned import Tuned
-from gantline.lab.experiment.tuning.workloads import workloads_of
+from gantline.lab.experiment.tuning.tuned import Tuned, gain_of
+from gantline.lab.experiment.tuning.workloads import Laboratory, workloads_of
 from gantline.traces.files.policies import load_policy
 
 PLANTED = """

@@ -7,9 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from gantline.lab.experiment.difference import Difference
 from gantline.lab.experiment.intervals import Interval
-from gantline.lab.experiment.verdict import verdict
+from gantline.lab.experiment.verdict import Difference, verdict
 
 NAN = math.nan
 

@@ -13,8 +13,8 @@ from gantline.core.policy import OrderPolicy
 from gantline.core.snapshot_json import decode_snapshot, encode_snapshot
 from gantline.lab.questions import explain, forecast
 from gantline.lab.questions.asked import answer
+from gantline.lab.questions.explain import submission
 from gantline.lab.questions.forecast import Setup
-from gantline.lab.questions.submission import submission
 from gantline.policies.registry import make_policy
 from gantline.simulator.uncertainty import Uncertainty
 

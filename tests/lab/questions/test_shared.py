@@ -8,7 +8,7 @@ from typing import Any
 from tests.waiting import until
 
 from gantline.core.errors import RefusedError
-from gantline.lab.questions.shared import SharedAnswers
+from gantline.lab.questions.asker import SharedAnswers
 
 
 def test_nobody_waits_and_one_answer_serves_all() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gantline.lab.questions.shares import place_of
+from gantline.lab.questions.forecast import place_of
 
 
 @pytest.mark.parametrize("draws", [9, 10, 11, 12, 20, 31, 40, 199, 200])

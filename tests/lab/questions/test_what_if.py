@@ -10,11 +10,9 @@ from gantline.core.cluster_spec import parse_cluster
 from gantline.core.errors import NotFoundError, UsageError
 from gantline.core.snapshot_json import decode_snapshot
 from gantline.lab.questions import what_if
-from gantline.lab.questions.calibration import Forecasting, calibration, check_forecasts
-from gantline.lab.questions.forecast import Forecast, Setup, forecast
-from gantline.lab.questions.lateness import learn
+from gantline.lab.questions.calibration import Forecasting, calibration, check_forecasts, learn
+from gantline.lab.questions.forecast import UNSTRETCHED, Forecast, Setup, forecast
 from gantline.lab.questions.past import changed, like_it, measured, past_what_if, resampled
-from gantline.lab.questions.stretch import UNSTRETCHED
 from gantline.policies.registry import make_policy
 from gantline.simulator.simulate import simulate
 from gantline.simulator.uncertainty import Uncertainty

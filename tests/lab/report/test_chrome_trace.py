@@ -1,6 +1,7 @@
 """The Chrome trace: every allocation on every device, whole nodes as processes."""
 
 import json
+from dataclasses import replace
 
 import pytest
 from tests.lab.report.example_runs import example_run
@@ -8,6 +9,7 @@ from tests.lab.report.example_runs import example_run
 from gantline.lab.report.chrome_trace import trace_events, write_chrome_trace
 
 RUN = example_run(jobs=30, gap=200)
+TOLD = replace(RUN, summary={**RUN.summary, "node_gpus": [4, 4]})
 START = RUN.jobs["arrival"].min()
 
 
@@ -16,7 +18,7 @@ def of_kind(events, phase):
 
 
 def test_slices_are_the_allocations_device_by_device():
-    slices = of_kind(trace_events(RUN, [4, 4]), "X")
+    slices = of_kind(trace_events(TOLD), "X")
     assert len(slices) == RUN.allocations["gpus"].sum()
     assert sum(s["dur"] for s in slices) / 1e6 == pytest.approx(RUN.jobs["gpu_seconds"].sum())
     first = RUN.allocations.row(0, named=True)
@@ -27,7 +29,7 @@ def test_slices_are_the_allocations_device_by_device():
 
 
 def test_devices_stand_under_their_nodes():
-    events = list(trace_events(RUN, [4, 4]))
+    events = list(trace_events(TOLD))
     nodes = {e["pid"]: e["args"]["name"] for e in events if e["name"] == "process_name"}
     assert nodes == {0: "cluster", 1: "node 0", 2: "node 1"}
     assert all(e["pid"] == 1 + e["tid"] // 4 for e in of_kind(events, "X"))

@@ -8,7 +8,7 @@ import pytest
 import gantline
 from gantline.core.objective import WORDS
 from gantline.lab.report.metrics import measure
-from gantline.lab.report.metrics.ended_run import ended_run
+from gantline.lab.report.metrics.measure import ended_run
 
 
 def a_run(**options: object) -> gantline.Run:

@@ -15,7 +15,7 @@ from gantline.lab.report import figures
 from gantline.lab.report.figures import DARK, LIGHT
 from gantline.lab.report.figures.comparison import not_dominated
 from gantline.lab.report.figures.for_page import DASHES, figure
-from gantline.lab.report.figures.palette import dash
+from gantline.lab.report.figures.panels import dash
 from gantline.lab.report.figures.with_matplotlib import Look, draw, save
 from gantline.lab.report.metrics import measure
 

@@ -8,9 +8,9 @@ from dataclasses import replace
 from tests.lab.report.example_runs import example_run
 
 from gantline.lab.report import figures
+from gantline.lab.report.labels import speller
 from gantline.lab.report.metrics import BY_KEY, Window, measure
-from gantline.lab.report.numbers import speller
-from gantline.lab.report.page.headline import headline
+from gantline.lab.report.page.answer import headline
 from gantline.lab.report.page.tables import comparison_table, page_order
 
 FIFO, SHORT = example_run(jobs=50, name="fifo"), example_run(jobs=50, name="short", shortest_first=True)

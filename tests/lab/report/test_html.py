@@ -13,13 +13,10 @@ from tests.lab.report.example_runs import example_run
 
 from gantline.core.errors import UsageError
 from gantline.lab.report.figures import DARK, LIGHT
-from gantline.lab.report.html import json_for_html, render_report, write_report
+from gantline.lab.report.html import SCRIPTS, json_for_html, render_report, stylesheet, write_report
+from gantline.lab.report.labels import best_of, spell
 from gantline.lab.report.metrics import METRICS, Measuring, Window, measure
-from gantline.lab.report.numbers import best_of, spell
-from gantline.lab.report.page.jobs import COLUMNS, job_tables
-from gantline.lab.report.page.resources import SCRIPTS
-from gantline.lab.report.page.stylesheet import stylesheet
-from gantline.lab.report.page.tables import MOST_ROWS, comparison_table
+from gantline.lab.report.page.tables import COLUMNS, MOST_ROWS, comparison_table, job_tables
 
 HOSTILE = ["</script><script>owned=1</script>", "<img src=x onerror=owned=1>", "<!--", "a & 'b' \"c\"", "\u2028"]
 RUNS = [

@@ -1,15 +1,16 @@
 """All numbers of a run at once."""
 
 import math
+from dataclasses import replace
 
 import polars as pl
 import pytest
 from tests.lab.report.example_runs import example_run
 
 from gantline.core.errors import UsageError
-from gantline.lab.report.frames import StoredRun
-from gantline.lab.report.metrics import BY_KEY, Window, measure
-from gantline.lab.report.names import names_of
+from gantline.lab.report.frames import StoredRun, span_of
+from gantline.lab.report.labels import names_of
+from gantline.lab.report.metrics import BY_KEY, Window, fragmentation, fragmentation_series, measure
 
 
 def test_every_metric_of_the_catalogue_is_measured_and_no_other():
@@ -18,7 +19,7 @@ def test_every_metric_of_the_catalogue_is_measured_and_no_other():
 
 def test_numbers_agree_with_the_frames():
     run = example_run(jobs=80, seed=3)
-    found = measure(run, node_gpus=[4, 4], prices={"v100": 3.0}, watts={"v100": 500})
+    found = measure(run, prices={"v100": 3.0}, watts={"v100": 500})
     assert found["jct_mean"] == pytest.approx(run.jobs["jct"].mean())
     assert found["gpu_hours"] == pytest.approx(run.jobs["gpu_seconds"].sum() / 3600)
     assert found["money"] == pytest.approx(3 * found["gpu_hours"])
@@ -115,7 +116,7 @@ def test_a_run_stopped_early_ends_when_its_summary_says():
 def test_nodes_are_read_from_the_summary_when_it_names_them():
     run = example_run(jobs=40, gap=200)
     told = StoredRun(run.jobs, run.allocations, run.events, run.series, {"cluster": "v100:2x4"})
-    assert measure(told)["fragmentation"] == measure(run, node_gpus=[4, 4])["fragmentation"]
+    assert measure(told)["fragmentation"] == fragmentation(fragmentation_series(run, [4, 4]), *span_of(run))
     too_small = StoredRun(run.jobs, run.allocations, run.events, run.series, {"cluster": "v100:1x2"})
     assert math.isnan(measure(too_small)["fragmentation"])
 
@@ -128,5 +129,5 @@ def test_metrics_do_not_depend_on_the_order_of_rows():
         run.events,
         run.series.sample(fraction=1.0, shuffle=True, seed=1),
     )
-    one, other = (measure(r, node_gpus=[4, 4], prices={"v100": 1.0}) for r in (run, mixed))
+    one, other = (measure(replace(r, summary={"cluster": "v100:2x4"}), prices={"v100": 1.0}) for r in (run, mixed))
     assert {k: v for k, v in one.items() if v == v} == pytest.approx({k: v for k, v in other.items() if v == v})

@@ -5,7 +5,7 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from gantline.lab.report.figures.palette import DARK, LIGHT, dash, mark, rgb
+from gantline.lab.report.figures.panels import DARK, LIGHT, dash, mark, rgb
 
 # Linear RGB as seen without red, green and blue cones (Machado, Oliveira and Fernandes, 2009, full severity).
 SEEN = {

@@ -8,9 +8,8 @@ from hypothesis import strategies as st
 from tests.lab.report.example_runs import example_run
 
 from gantline.lab.report.figures import gantt
-from gantline.lab.report.figures.palette import RASTER, rgb
-from gantline.lab.report.figures.panels import Raster
-from gantline.lab.report.figures.raster import draw_intervals
+from gantline.lab.report.figures.gantt import draw_intervals
+from gantline.lab.report.figures.panels import RASTER, Raster, rgb
 from gantline.lab.report.frames import StoredRun
 
 PALETTE = np.array([[255, 0, 0], [0, 255, 0], [0, 0, 255]], dtype=np.uint8)

@@ -7,8 +7,8 @@ from tests.lab.report.example_runs import example_run, job_rows
 
 from gantline.core.areas import integral
 from gantline.lab.report.frames import ALLOCATIONS, EVENTS, SERIES, StoredRun
-from gantline.lab.report.metrics import held_over_time, progress_over_time, sharing
-from gantline.lab.report.metrics.sharing import _largest, machines
+from gantline.lab.report.metrics import held_over_time, progress_over_time
+from gantline.lab.report.metrics.fairness import _largest, machines, sharing
 
 
 def two_users() -> StoredRun:

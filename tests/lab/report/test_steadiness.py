@@ -10,7 +10,7 @@ from tests.lab.report.example_runs import example_run, job_rows
 from gantline import simulate
 from gantline.lab.report.frames import StoredRun
 from gantline.lab.report.metrics import Steadiness, steadiness
-from gantline.lab.report.steady import from_empty_share
+from gantline.lab.report.metrics.steadiness import from_empty_share
 from gantline.traces.generators import generate
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from gantline.core.areas import integral
 from gantline.lab.report.metrics import busy_share
-from gantline.lab.report.metrics.steps import bin_means, time_mean
+from gantline.lab.report.metrics.columns import bin_means, time_mean
 from gantline.simulator.run_columns import SeriesColumns
 
 STAIRS = pl.DataFrame({"time": [0.0, 10.0, 30.0], "level": [1, 3, 0], "room": [4, 4, 4]})

@@ -9,9 +9,9 @@ import pytest
 import yaml
 
 from gantline.core.errors import GantlineError
-from gantline.live.kubernetes.access import find_access
-from gantline.live.kubernetes.client import ApiClient
-from gantline.live.kubernetes.runner import KubernetesRunner, check_version
+from gantline.live.runners.kubernetes.access import find_access
+from gantline.live.runners.kubernetes.client import ApiClient
+from gantline.live.runners.kubernetes.runner import KubernetesRunner, check_version
 
 
 def write(path: Path, **changes: object) -> str:

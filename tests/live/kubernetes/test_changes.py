@@ -8,13 +8,12 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from tests.live.kubernetes.test_guests import merged, pytorch
+from tests.live.kubernetes.test_workloads import merged, pytorch
 
-from gantline.live.kubernetes import changes
-from gantline.live.kubernetes.changes import GuestChanges
-from gantline.live.kubernetes.client import ApiError
-from gantline.live.kubernetes.guests import Guest
-from gantline.live.kubernetes.writes import Writes
+from gantline.live.runners.kubernetes import write_queue as changes
+from gantline.live.runners.kubernetes.client import ApiError
+from gantline.live.runners.kubernetes.workloads import Workload
+from gantline.live.runners.kubernetes.write_queue import WorkloadChanges, WriteQueue
 
 
 class Server:
@@ -55,14 +54,14 @@ class Desk:
 
     def __init__(self, server: Server) -> None:
         self.inbox: queue.Queue[Callable[[], None]] = queue.Queue()
-        self.writes = Writes(server, self.inbox.put, lambda: True)  # type: ignore[arg-type]
+        self.writes = WriteQueue(server, self.inbox.put, lambda: True)  # type: ignore[arg-type]
         self.refusals: list[ApiError] = []
-        self.lost: list[Guest] = []
-        self.changes = GuestChanges(server, self.writes, self.saw, self.lost.append)  # type: ignore[arg-type]
+        self.lost: list[Workload] = []
+        self.changes = WorkloadChanges(server, self.writes, self.saw, self.lost.append)  # type: ignore[arg-type]
 
-    def saw(self, guest: Guest) -> None:
-        if not guest.is_suspended:
-            self.changes.make(guest, guest.hold(), self.refusals.append)
+    def saw(self, workload: Workload) -> None:
+        if not workload.is_suspended:
+            self.changes.make(workload, workload.hold(), self.refusals.append)
 
     def run(self) -> None:
         while self.writes.under_way:
@@ -72,7 +71,7 @@ class Desk:
 
 @pytest.fixture(autouse=True)
 def brisk(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(changes, "_PAUSE", 0.001)
+    monkeypatch.setattr(changes, "_LATE_PAUSE", 0.001)
 
 
 def test_an_edit_between_the_look_and_the_change_is_kept_and_the_change_is_decided_anew() -> None:
@@ -94,9 +93,9 @@ def test_one_that_changes_all_the_time_is_told_so_and_changed_in_the_end() -> No
     told: list[str] = []
     saw = desk.changes.saw
 
-    def listen(guest: Guest) -> None:
-        told.append(guest.notes.get("gantline.io/conflict", ""))
-        saw(guest)
+    def listen(workload: Workload) -> None:
+        told.append(workload.notes.get("gantline.io/conflict", ""))
+        saw(workload)
 
     desk.changes.saw = listen
     desk.saw(seen)

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 import yaml
 
-from gantline.cli.live.up import app
-from gantline.live.kubernetes.runner import KubernetesRunner
+from gantline.cli.live.submit import app
+from gantline.live.runners.kubernetes.runner import KubernetesRunner
 
 ROOT = Path(__file__).parents[3]
 DEPLOY = ROOT / "deploy" / "kubernetes"

@@ -8,9 +8,8 @@ from typing import Any
 import pytest
 from tests.live.specs import until
 
-from gantline.live.kubernetes import following
-from gantline.live.kubernetes.client import ApiError
-from gantline.live.kubernetes.following import Follower
+from gantline.live.runners.kubernetes import client as following
+from gantline.live.runners.kubernetes.client import ApiError, Follower
 
 
 class Server:

@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 
 from gantline.engine.executor import News
-from gantline.live.kubernetes.access import ClusterAccess
-from gantline.live.kubernetes.client import ApiClient
-from gantline.live.kubernetes.gang import GangEnd, PodGang
-from gantline.live.kubernetes.manifests import PodTerms
-from gantline.live.kubernetes.pods import Pod, read_pod
-from gantline.live.kubernetes.runner import KubernetesRunner
+from gantline.live.runners.kubernetes.access import ClusterAccess
+from gantline.live.runners.kubernetes.client import ApiClient
+from gantline.live.runners.kubernetes.gang import GangEnd, PodGang
+from gantline.live.runners.kubernetes.manifests import PodTerms
+from gantline.live.runners.kubernetes.pods_and_nodes import Pod, read_pod
+from gantline.live.runners.kubernetes.runner import KubernetesRunner
 
 
 def test_a_folder_without_an_order_is_no_gang(tmp_path: Path) -> None:

@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 
 from gantline.engine.executor import Order, Verb
-from gantline.live.kubernetes.manifests import PodTerms, manifests
-from gantline.live.kubernetes.pods import identity_of, read_pod
-from gantline.live.launch import Launch
-from gantline.live.premises import Task
+from gantline.live.jobs.launch import Launch
+from gantline.live.runners.kubernetes.manifests import PodTerms, manifests
+from gantline.live.runners.kubernetes.pods_and_nodes import identity_of, read_pod
+from gantline.live.runners.runner_context import Task
 
 TERMS = PodTerms("jobs", "home1", "http://service:1", "python:3.12", "work")
 

@@ -8,12 +8,10 @@ from typing import Any
 import pytest
 
 from gantline.core.cluster import Cluster
-from gantline.live.bulletins import NodeState
-from gantline.live.kubernetes.nodes import read_node
-from gantline.live.kubernetes.pods import Pod, read_pod, requests_of
-from gantline.live.kubernetes.quantities import amount
-from gantline.live.kubernetes.sight import Sight
-from gantline.live.node_watch import NodeWatch
+from gantline.live.runners.kubernetes.cluster_cache import ClusterCache
+from gantline.live.runners.kubernetes.pods_and_nodes import Pod, amount, read_node, read_pod, requests_of
+from gantline.live.runners.runner_events import NodeState
+from gantline.live.scheduler.node_watch import NodeWatch
 
 
 def node(ready: str = "True", gpus: int = 4, labels: dict[str, str] | None = None, **spec: Any) -> dict[str, Any]:
@@ -58,14 +56,14 @@ def test_taints_cordons_and_silence(shown: dict[str, Any], state: NodeState, why
 
 
 def test_devices_of_others_are_closed_and_opened_again_and_never_those_of_our_gangs() -> None:
-    sight = Sight("jobs")
-    sight.see_node(read_node(node(), slots=False))
-    sight.see_pod(pod("gantline-1.1.0", scheduler="gantline", places="3"))
-    sight.see_pod(pod("theirs", gpus=2))
-    assert [(one.name, one.state) for one in sight.taken("n1")] == [("n1:1", NodeState.DRAINED), ("n1:2", NodeState.DRAINED)]
-    assert sight.taken("n1") == []
-    sight.see_pod(pod("theirs", gpus=2, phase="Succeeded"))
-    assert [(one.name, one.state) for one in sight.taken("n1")] == [("n1:1", NodeState.UP), ("n1:2", NodeState.UP)]
+    cache = ClusterCache("jobs")
+    cache.see_node(read_node(node(), slots=False))
+    cache.see_pod(pod("gantline-1.1.0", scheduler="gantline", places="3"))
+    cache.see_pod(pod("theirs", gpus=2))
+    assert [(one.name, one.state) for one in cache.taken("n1")] == [("n1:1", NodeState.DRAINED), ("n1:2", NodeState.DRAINED)]
+    assert cache.taken("n1") == []
+    cache.see_pod(pod("theirs", gpus=2, phase="Succeeded"))
+    assert [(one.name, one.state) for one in cache.taken("n1")] == [("n1:1", NodeState.UP), ("n1:2", NodeState.UP)]
 
 
 def test_a_pod_takes_what_it_requests_and_what_it_is_limited_to_where_it_requests_nothing() -> None:
@@ -74,20 +72,20 @@ def test_a_pod_takes_what_it_requests_and_what_it_is_limited_to_where_it_request
 
 
 def test_one_device_of_a_node_can_be_drained_and_returned_by_the_runner() -> None:
-    sight, watch, cluster = Sight("jobs"), NodeWatch(), Cluster((read_node(node(), slots=False).node,))
-    sight.see_node(read_node(node(), slots=False))
-    sight.see_pod(pod("theirs"))
-    assert [(one.name, one.kind) for one in watch.events(sight.taken("n1"), cluster, 1.0)] == [("n1:3", "drain")]
-    sight.see_pod(pod("theirs"), is_gone=True)
-    assert [(one.name, one.kind) for one in watch.events(sight.taken("n1"), cluster, 2.0)] == [("n1:3", "up")]
+    cache, watch, cluster = ClusterCache("jobs"), NodeWatch(), Cluster((read_node(node(), slots=False).node,))
+    cache.see_node(read_node(node(), slots=False))
+    cache.see_pod(pod("theirs"))
+    assert [(one.name, one.kind) for one in watch.events(cache.taken("n1"), cluster, 1.0)] == [("n1:3", "drain")]
+    cache.see_pod(pod("theirs"), is_gone=True)
+    assert [(one.name, one.kind) for one in watch.events(cache.taken("n1"), cluster, 2.0)] == [("n1:3", "up")]
 
 
 def test_an_older_answer_does_not_undo_a_newer_one() -> None:
-    sight, seen = Sight("jobs"), pod("gantline-1.1.0", scheduler="gantline")
-    assert sight.see_pod(replace(seen, version=5))
-    assert not sight.see_pod(replace(seen, version=4))
-    assert sight.see_pod(replace(seen, version=6), is_gone=True)
-    assert not sight.see_pod(replace(seen, version=6))
+    cache, seen = ClusterCache("jobs"), pod("gantline-1.1.0", scheduler="gantline")
+    assert cache.see_pod(replace(seen, version=5))
+    assert not cache.see_pod(replace(seen, version=4))
+    assert cache.see_pod(replace(seen, version=6), is_gone=True)
+    assert not cache.see_pod(replace(seen, version=6))
 
 
 @pytest.mark.parametrize(("text", "value"), [("500m", 0.5), ("4", 4.0), ("16Gi", 16 * 2.0**30), ("1k", 1000.0), (None, 0.0), ("odd", 0.0)])

@@ -8,15 +8,15 @@ from typing import Any
 
 import pytest
 
-from gantline.live.kubernetes import writes
-from gantline.live.kubernetes.client import AwayError
-from gantline.live.kubernetes.writes import Writes
+from gantline.live.runners.kubernetes import write_queue as writes
+from gantline.live.runners.kubernetes.client import AwayError
+from gantline.live.runners.kubernetes.write_queue import WriteQueue
 
 
 def test_writes_that_are_never_taken_do_not_keep_others_from_their_turn(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(writes, "_PAUSE", 0.01)
     inbox: queue.Queue[Callable[[], None]] = queue.Queue()
-    under_way = Writes(None, inbox.put, lambda: True)  # type: ignore[arg-type]  # each write here brings its own answer
+    under_way = WriteQueue(None, inbox.put, lambda: True)  # type: ignore[arg-type]  # each write here brings its own answer
     answers: list[Any] = []
 
     def never() -> dict[str, Any]:

@@ -15,11 +15,10 @@ from tests.live.service.question_workers import frugal_service
 from tests.live.warm_fork_servers import warm_fork_servers
 from tests.waiting import LIMIT, until
 
-from gantline.live import progress
-from gantline.live.service.board import stream
+from gantline.live.scheduler import progress
+from gantline.live.service import board_stream as stream
 from gantline.live.service.client import Client
-from gantline.live.service.home import Home
-from gantline.live.service.options import Options
+from gantline.live.service.home import Home, Options
 from gantline.live.service.serve import serve
 
 __all__ = ["LIMIT", "until", "warm_fork_servers"]

@@ -13,10 +13,9 @@ import pytest
 from tests.live.service.conftest import LIMIT, Running, until
 
 from gantline.core.errors import NotFoundError, RefusedError
-from gantline.live.local.accounts import Account, LocalAccounts
+from gantline.live.runners.local.isolation import Account, LocalAccounts
 from gantline.live.service.client import Client
-from gantline.live.service.home import Home
-from gantline.live.service.options import Options
+from gantline.live.service.home import Home, Options
 
 root = pytest.mark.skipif(os.getuid() != 0, reason="only root can run jobs as other accounts")
 

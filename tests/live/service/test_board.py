@@ -15,8 +15,7 @@ from tests.live.service.board_mirror import Mirror, events_of
 from tests.live.service.conftest import LIMIT, Running, until
 
 from gantline.live.service.client import Client
-from gantline.live.service.home import Home
-from gantline.live.service.options import Options
+from gantline.live.service.home import Home, Options
 
 
 def bearer(token: str) -> dict[str, str]:

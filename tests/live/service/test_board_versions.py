@@ -11,12 +11,10 @@ import numpy as np
 import pytest
 from tests.live.service.board_mirror import Mirror, events_in
 
-from gantline.live.queue_now import QueueNow
-from gantline.live.service.board import board as boards
-from gantline.live.service.board.audience import Audience
-from gantline.live.service.board.board import LiveBoard
-from gantline.live.service.board.change import queue_change
-from gantline.live.view import DeviceView, JobView, View
+from gantline.live.scheduler.view import DeviceView, JobView, QueueNow, View
+from gantline.live.service import live_board as boards
+from gantline.live.service.board_stream import Audience
+from gantline.live.service.live_board import LiveBoard, queue_change
 
 USERS = ("ann", "ben", "eve")
 

@@ -15,13 +15,12 @@ import pytest
 import uvicorn
 from tests.live.service.conftest import LIMIT, Running, until
 
-from gantline.live.local.runner import LocalRunner
-from gantline.live.service import guard, local_socket
+from gantline.live.runners.local.runner import LocalRunner
+from gantline.live.service import guard
+from gantline.live.service import home as local_socket
 from gantline.live.service.client import Client
 from gantline.live.service.connections import Peer, bounded, peer_of
-from gantline.live.service.home import Home
-from gantline.live.service.local_socket import listen_beside, socket_of
-from gantline.live.service.options import Options
+from gantline.live.service.home import Home, Options, listen_beside, socket_of
 from gantline.live.service.serve import _listen
 
 REQUEST = b"GET / HTTP/1.1\r\nhost: here\r\n\r\n"

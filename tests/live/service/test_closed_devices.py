@@ -14,13 +14,11 @@ from pathlib import Path
 import pytest
 from tests.live.service.conftest import LIMIT, Running, until
 
-from gantline.live.local import closing
-from gantline.live.local.closing import Closing
-from gantline.live.local.devices import FoundGpu, Machine, declared
-from gantline.live.local.limits import Groups, find_groups
+from gantline.live.runners.local import isolation as closing
+from gantline.live.runners.local.devices import FoundGpu, Machine, declared
+from gantline.live.runners.local.isolation import Closing, Groups, find_groups
 from gantline.live.service.client import Client
-from gantline.live.service.home import Home
-from gantline.live.service.options import Options
+from gantline.live.service.home import Home, Options
 
 root = pytest.mark.skipif(os.getuid() != 0, reason="only root can close devices to other accounts")
 ZERO, FULL = 5, 7
@@ -106,7 +104,7 @@ def test_a_job_whose_devices_cannot_be_closed_does_not_run(dev: Path, monkeypatc
     lost = dev.parent / "no-hierarchy"
     monkeypatch.setattr(closing, "DEV", dev)
     monkeypatch.setattr(closing, "_group_closes", lambda parent: True)
-    monkeypatch.setattr("gantline.live.local.runner.find_groups", lambda: Groups(1, {"devices": str(lost / ("x" * 300))}))
+    monkeypatch.setattr("gantline.live.runners.local.runner.find_groups", lambda: Groups(1, {"devices": str(lost / ("x" * 300))}))
     running = Running(Options(Home(dev.parent / "home"), devices="h200:2", run_as="users")).start()
     try:
         running.client().put("/v1/users/ann", {"account": "nobody"})

@@ -13,12 +13,11 @@ import trustme
 from tests.live.service.conftest import Running, until
 
 from gantline.core.errors import NotFoundError, RefusedError, UnreachableError, UsageError
-from gantline.live.local.kept import KeptJobs
+from gantline.live.runners.local.kept import KeptJobs
 from gantline.live.service.client import Client
 from gantline.live.service.guard import LARGEST_BODY
-from gantline.live.service.home import Home
-from gantline.live.service.logfile import read_log
-from gantline.live.service.options import Options
+from gantline.live.service.home import Home, Options
+from gantline.live.service.job_output import read_log
 from gantline.live.service.serve import serve
 
 

@@ -11,9 +11,8 @@ import pytest
 from tests.live.service.conftest import LIMIT, Running
 
 from gantline.core.errors import NotFoundError, RefusedError
-from gantline.live.service.home import Home
-from gantline.live.service.mending import mend
-from gantline.live.service.options import Options
+from gantline.live.service.home import Home, Options
+from gantline.live.service.repair import mend
 from gantline.live.store import SqlStore
 
 

@@ -9,8 +9,8 @@ import httpx
 import pytest
 from tests.live.service.conftest import Running
 
-from gantline.live.local.kept import KeptJobs
-from gantline.live.service.logfile import read_log
+from gantline.live.runners.local.kept import KeptJobs
+from gantline.live.service.job_output import read_log
 
 
 def test_the_end_of_a_log_of_a_gigabyte_is_read_at_once(tmp_path: Path) -> None:

@@ -13,13 +13,12 @@ import pytest
 from tests.live.service.conftest import LIMIT, Running, until
 
 from gantline.core.errors import NotFoundError, RefusedError
-from gantline.live.local.files import read_json
+from gantline.live.runners.local.files import read_json
 from gantline.live.service.client import Client
-from gantline.live.service.home import Home
-from gantline.live.service.options import Options
-from gantline.live.service.restoring import restore
+from gantline.live.service.home import Home, Options
+from gantline.live.service.repair import restore
 from gantline.live.store import SqlStore
-from gantline.live.store.backup import back_up
+from gantline.live.store.connection import back_up
 
 Turn = Callable[[Home, Path], None]
 

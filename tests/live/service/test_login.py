@@ -10,12 +10,10 @@ import pytest
 from tests.live.service.conftest import LIMIT, Running
 
 import gantline.live.dashboard
-from gantline.live.job_tokens import JobTokens
-from gantline.live.service import shell
-from gantline.live.service.access import Access
+from gantline.live.service import guard as shell
+from gantline.live.service.access import CODE_LIFETIME, LIFETIME, Access, JobTokens, Sessions
 from gantline.live.service.client import Client
-from gantline.live.service.results.viewing import ViewAccess
-from gantline.live.service.sessions import CODE_LIFETIME, LIFETIME, Sessions
+from gantline.live.service.viewer import ViewAccess
 from gantline.live.store import SqlStore
 
 

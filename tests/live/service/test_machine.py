@@ -11,10 +11,9 @@ from tests.live.service.conftest import Running, until
 
 from gantline.core.errors import NotFoundError, RefusedError, UnreachableError, UsageError
 from gantline.core.snapshot_json import decode_snapshot
-from gantline.live.local.capacity import cpus
+from gantline.live.runners.local.devices import cpus_usable
 from gantline.live.service.client import Client
-from gantline.live.service.home import Home
-from gantline.live.service.options import Options
+from gantline.live.service.home import Home, Options
 
 SLEEP = ["sleep", "600"]
 
@@ -95,7 +94,7 @@ def test_a_parents_quota_binds_what_is_borrowed_is_given_back_and_a_misspelled_q
 
 
 def test_cpus_and_memory_are_booked_and_what_the_machine_does_not_have_is_refused(owner: Client) -> None:
-    has = cpus()
+    has = cpus_usable()
     with pytest.raises(RefusedError, match=f"asks for {has + 1:g} CPUs, and cpu has {has:g}"):
         owner.submit(SLEEP, resources={"gpus": 1, "cpus": has + 1})
     with pytest.raises(RefusedError, match="GB of memory, and cpu has"):

@@ -11,9 +11,8 @@ from tests.live.service.conftest import Running, until
 
 from gantline.cli.main import main
 from gantline.cli.replay import fold_home
-from gantline.live.recorded_run import RecordedRun
-from gantline.live.service.home import Home
-from gantline.live.service.options import Options
+from gantline.live.scheduler.replay import RecordedRun
+from gantline.live.service.home import Home, Options
 from gantline.models.bundle import Bundle, Profile
 from gantline.models.company_fit import TrialLife, fit_company
 from gantline.traces.files.bundles import write_bundle

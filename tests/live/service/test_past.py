@@ -13,13 +13,10 @@ import pytest
 from tests.live.service.conftest import LIMIT, Running, until
 
 from gantline.core.errors import UsageError
+from gantline.live.scheduler.view import DeviceView, View
 from gantline.live.service.client import Client
-from gantline.live.service.past.gantt import gantt_of
-from gantline.live.service.past.live_past import LivePast
-from gantline.live.service.past.occupancy import Occupancy
-from gantline.live.service.past.series import fair_shares, means, series_of_window
-from gantline.live.service.past.stored_past import occupancy_of
-from gantline.live.view import DeviceView, View
+from gantline.live.service.occupancy import LivePast, Occupancy, occupancy_of
+from gantline.live.service.past_windows import fair_shares, gantt_of, means, series_of_window
 from gantline.simulator.simulate import simulate
 from gantline.traces.trace import Trace
 

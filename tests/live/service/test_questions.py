@@ -10,7 +10,7 @@ from tests.live.service.conftest import Running, until
 
 from gantline.cli.main import main
 from gantline.core.errors import NotFoundError, RefusedError
-from gantline.live.service import asking
+from gantline.live.service import questions as asking
 from gantline.simulator.simulate import simulate
 
 

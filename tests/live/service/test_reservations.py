@@ -8,7 +8,7 @@ from datetime import datetime
 import pytest
 from tests.live.service.conftest import Running, until
 
-from gantline.cli.live.reserve import wall_time
+from gantline.cli.live.cluster import wall_time
 from gantline.core.errors import GantlineError, NotFoundError, RefusedError, UsageError
 from gantline.live.service.client import Client
 

@@ -21,9 +21,9 @@ from gantline.cli.main import main
 from gantline.core.errors import NotFoundError
 from gantline.lab.experiment.records import kept_run
 from gantline.lab.report.rundir import write_run
-from gantline.live.service.results import folder as folders
-from gantline.live.service.results.folder import ResultsFolder
-from gantline.live.service.results.viewing import view_server
+from gantline.live.service import results_folder as folders
+from gantline.live.service.results_folder import ResultsFolder
+from gantline.live.service.viewer import view_server
 from gantline.simulator.simulate import simulate
 from gantline.traces.trace import Trace
 

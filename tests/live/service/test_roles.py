@@ -13,8 +13,8 @@ from tests.live.service import access_table
 from tests.live.service.conftest import Running
 
 from gantline.live.service import app as application
-from gantline.live.service.roles import NAMES, Role
-from gantline.live.service.router import Router
+from gantline.live.service.access import NAMES, Role
+from gantline.live.service.application import Router
 
 METHODS = ("GET", "POST", "PUT", "DELETE", "PATCH", "HEAD", "OPTIONS")
 RANK = {name: place for place, name in enumerate(NAMES)}
@@ -26,7 +26,7 @@ def tokens(service: Running) -> dict[str, str]:
     found = {role: str(owner.create_token(f"walker-{role}", role)["token"]) for role in NAMES}
     id = owner.submit(["true"], name="walked")[0]
     secret = (service.home / "secret").read_bytes()
-    from gantline.live.job_tokens import JobTokens
+    from gantline.live.service.access import JobTokens
 
     return {**found, "job": JobTokens(secret).token(id)}
 

@@ -8,8 +8,8 @@ from typing import Any
 
 from tests.live.service.conftest import Running, until
 
-from gantline.cli.live.idle import idle_node
 from gantline.cli.main import main
+from gantline.cli.profile import idle_node
 from gantline.live.service.client import Client
 
 PLAIN = str(Path(__file__).parents[3] / "examples" / "train_plain.py")

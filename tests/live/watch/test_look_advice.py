@@ -16,7 +16,7 @@ from gantline import simulate
 from gantline.cli.main import main
 from gantline.core.errors import UsageError
 from gantline.lab.experiment.grid import PolicyChoice
-from gantline.live.watch.look_as_trace import LookedAt, as_trace
+from gantline.live.watch.look_advice import LookedAt, as_trace
 from gantline.live.watch.slurm_snapshot import watched
 from gantline.live.watch.slurm_state import read_state
 

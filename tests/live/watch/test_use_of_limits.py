@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from gantline.live.watch.use_of_limits import shares_of_limits
+from gantline.live.watch.slurm_snapshot import shares_of_limits
 
 EVENLY = [(k + 0.5) / 200 for k in range(200)]
 

@@ -19,19 +19,17 @@ from gantline.core.plan import Plan
 from gantline.core.snapshot import Snapshot
 from gantline.core.snapshot_json import decode_snapshot, encode_snapshot
 from gantline.engine.advance import arrive
-from gantline.lab.questions.explain import explain
+from gantline.lab.questions.explain import explain, with_job
 from gantline.lab.questions.forecast import Setup as QuestionSetup
 from gantline.lab.questions.forecast import forecast
-from gantline.lab.questions.submission import with_job
 from gantline.lab.questions.what_if import what_if
-from gantline.live.setup import Setup, make_loop
+from gantline.live.scheduler.setup import Setup, make_loop
 from gantline.policies.fifo import Fifo
 from gantline.policies.order import ShortestRemainingTimeFirst
 from gantline.policies.placement.device_rule import DeviceRule, FreeDevices, GangRequest
 from gantline.policies.placement.rules import own_rules
-from gantline.simulator.from_here import copied
+from gantline.simulator.from_here import carry_out, copied
 from gantline.simulator.in_blocks import simulate_in_blocks
-from gantline.simulator.outcome import carry_out
 from gantline.simulator.rollout import rollout
 from gantline.simulator.run import Run
 from gantline.simulator.simulate import simulate

@@ -18,7 +18,7 @@ from gantline.core.tables import Tables
 from gantline.engine.assembly.rules import RunRules
 from gantline.policies.order import ShortestRemainingTimeFirst
 from gantline.policies.placement.device_rule import DeviceRule, FreeDevices, GangRequest
-from gantline.simulator.outcome import carry_out
+from gantline.simulator.from_here import carry_out
 from gantline.simulator.run import Run
 from gantline.simulator.simulate import simulate
 from gantline.traces.files.placements import from_anywhere, load_placement, placement_of

@@ -59,7 +59,7 @@ def test_shares_fall_at_once_when_a_host_becomes_busier() -> None:
     assert facts(run([host, guest("guest", 1e6)], until=80000.0))["host"] < 36000 * 1.03
 
 
-def test_guests_on_one_device_share_it_evenly() -> None:
+def test_workloads_on_one_device_share_it_evenly() -> None:
     found = facts(run([guest("a", 1000, gpu_use=0.5), guest("b", 1000, gpu_use=0.5)]))
 
     assert found["a"] == found["b"] == pytest.approx(2000 * REST)

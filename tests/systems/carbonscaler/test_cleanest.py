@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 
 from gantline.simulator.simulate import simulate
-from gantline.systems.carbonscaler.policies.cleanest import cleanest
-from gantline.systems.carbonscaler.policies.greedy import ServerProfile, greedy
+from gantline.systems.carbonscaler.policies import ServerProfile, cleanest, greedy
 
 
 def _emitted(profile: ServerProfile, work: float, plan: Any, carbon: Any, seconds: Any, lasts: Any) -> float:

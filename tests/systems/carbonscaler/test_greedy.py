@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.simulator.references import reference
 
-from gantline.systems.carbonscaler.policies.greedy import ServerProfile, greedy
+from gantline.systems.carbonscaler.policies import ServerProfile, greedy
 
 
 def _grams(profile: ServerProfile, plan: tuple[int, ...] | list[int], carbon: list[float]) -> float:

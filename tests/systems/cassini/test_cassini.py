@@ -19,8 +19,7 @@ from gantline.models.shared_links import SharedLinks, fluid_times
 from gantline.policies.registry import find_policy
 from gantline.simulator.simulate import simulate
 from gantline.systems.cassini.generator import periodic
-from gantline.systems.cassini.policies.affinity import judge, pays
-from gantline.systems.cassini.policies.policy import Cassini
+from gantline.systems.cassini.policies import Cassini, judge, pays
 
 NARROW = "3x2,tree:1/1"  # two gangs of three meet on the link of the second node
 SENDS = {"iteration_time": 0.2, "stage_network": 0.1, "link_bandwidth": 1.0}

@@ -15,9 +15,8 @@ from gantline.core.snapshot_json import decode_snapshot
 from gantline.core.topology import ACROSS, IN_NODE, IN_RACK, level_of
 from gantline.models.tiers import PlacementTiers
 from gantline.policies.registry import make_policy
-from gantline.systems.dally.models import placement_tiers
-from gantline.systems.dally.policies.offers import Offers
-from gantline.systems.dally.policies.timers import ENOUGH, Timers
+from gantline.systems.dally.policies import ENOUGH, Offers, Timers
+from gantline.systems.dally.traces import placement_tiers
 from gantline.traces.files.clusters import read_cluster
 
 CLUSTER = "4x4@2/rack"  # devices 0 to 3 on node 0, and so on; nodes 0 and 1 are a rack, 2 and 3 the other

@@ -13,7 +13,7 @@ from tests.systems.elasticflow.test_reference import histories, names_of, record
 
 from gantline import simulate
 from gantline.core.errors import GantlineError
-from gantline.systems.elasticflow.imitation.themis import fairest
+from gantline.systems.elasticflow.imitation.rigid import fairest
 
 SCHEDULES = {"dlas-gpu": "tiresias", "gandiva": "gandiva", "themis": "themis"}
 

@@ -66,11 +66,11 @@ def test_the_least_size_that_is_in_time_is_reserved() -> None:
         without = make_policy("elasticflow", {"spare_order": "least_added"})
         assert without.decide(snapshot).memory["plans"]["0"] == first
         from gantline.policies.elastic.pools import pools
-        from gantline.systems.elasticflow.policies.desk import AdmissionDesk
+        from gantline.systems.elasticflow.policies.admission_control import AdmissionControl
 
-        desk = AdmissionDesk(next(iter(pools(snapshot))), make_policy("elasticflow").settled(), [0], {})  # type: ignore[attr-defined]
-        desk._replan(np.array([0]))
-        assert desk._plans(np.array([0]))[0][1].tolist() == [size]
+        control = AdmissionControl(next(iter(pools(snapshot))), make_policy("elasticflow").settled(), [0], {})  # type: ignore[attr-defined]
+        control._replan(np.array([0]))
+        assert control._plans(np.array([0]))[0][1].tolist() == [size]
 
 
 def test_a_refusal_offers_a_deadline_that_would_be_kept() -> None:
@@ -178,17 +178,17 @@ def test_edf_with_admission_keeps_its_promises_and_elasticflow_lets_more_in() ->
 
 def test_a_plan_that_cannot_be_made_anew_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     """When planning from nothing would leave somebody late, the plans of the last decision go on."""
-    from gantline.systems.elasticflow.policies import desk
+    from gantline.systems.elasticflow.policies import admission_control as control
 
     kept = 0
-    fresh = desk.AdmissionDesk._replan
+    fresh = control.AdmissionControl._replan
 
     def counted(self: Any, order: Any) -> None:
         nonlocal kept
         fresh(self, order)
         kept += self.late[order].any() and len(self._plans(order)) == len(order)
 
-    monkeypatch.setattr(desk.AdmissionDesk, "_replan", counted)
+    monkeypatch.setattr(control.AdmissionControl, "_replan", counted)
     for seed in range(12):
         assert late(simulate(some_jobs(seed, load=3.0), "gpu:2x8", "elasticflow")) == []
         if kept > 2:

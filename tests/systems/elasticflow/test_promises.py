@@ -16,14 +16,13 @@ from gantline.core.errors import RefusedError
 from gantline.core.node_events import NodeEvent
 from gantline.core.snapshot import Snapshot
 from gantline.core.snapshot_json import decode_snapshot
-from gantline.engine.drivers.faults import Faults
-from gantline.engine.drivers.faulty import FaultyExecutor
+from gantline.engine.drivers.faulty import Faults, FaultyExecutor
 from gantline.models.model import Gangs, PerformanceModel
 from gantline.policies.elastic.pools import pools
 from gantline.policies.registry import make_policy
 from gantline.simulator.run import Run
-from gantline.systems.elasticflow.policies.booking import book_more
-from gantline.systems.elasticflow.policies.desk import AdmissionDesk
+from gantline.systems.elasticflow.policies.admission_control import AdmissionControl
+from gantline.systems.elasticflow.policies.reservations import reserve_more
 
 
 def late(run: Run) -> list[str]:
@@ -182,19 +181,19 @@ def test_an_offer_is_accepted_when_asked_again_and_no_earlier_one_is(round: floa
 
 def one_by_one(snapshot: Snapshot) -> tuple[set[int], set[int]]:
     """Who is let in and who is not, said plainly: beside the plans that stand, or with everybody planned anew."""
-    desk = AdmissionDesk(next(iter(pools(snapshot))), make_policy("elasticflow").settled(), [], {})  # type: ignore[arg-type]
-    known, newcomers = desk._split()
-    desk._book(known)
+    control = AdmissionControl(next(iter(pools(snapshot))), make_policy("elasticflow").settled(), [], {})  # type: ignore[arg-type]
+    known, newcomers = control._split()
+    control._reserve(known)
     inside, out = known.tolist(), set()
     for job in newcomers:
-        book_more(desk.book, job, desk.now, False, desk.late)
-        if desk.late[job]:
+        reserve_more(control.table, job, control.now, False, control.late)
+        if control.late[job]:
             before = {
-                name: getattr(desk.book, name).copy()
+                name: getattr(control.table, name).copy()
                 for name in ("free_t", "free_v", "plan_t", "plan_v", "plan_first", "plan_count", "used")
             }
-            if desk._book(desk._by_deadline([*inside, job])):
-                desk._put_back(before)
+            if control._reserve(control._by_deadline([*inside, job])):
+                control._put_back(before)
                 out.add(job)
                 continue
         inside.append(job)

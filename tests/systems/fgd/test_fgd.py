@@ -9,13 +9,11 @@ import polars as pl
 import pytest
 from tests.simulator.references import reference
 
-from gantline.lab.experiment.filling.fill import FilledCluster, fill
-from gantline.lab.experiment.filling.workload import read_nodes, read_pods
+from gantline.lab.experiment.cluster_filling import FilledCluster, fill, read_nodes, read_pods
 from gantline.policies.placement.parts.columns import PartNodes
 from gantline.policies.placement.parts.over_time import PartChanges, fragments_over_time
 from gantline.policies.placement.parts.typical import accepted_models, typical_mix
-from gantline.systems.fgd.go_random import GoRandom, go_constants
-from gantline.systems.fgd.scheme import SCHEME
+from gantline.systems.fgd.scheme import SCHEME, GoRandom, go_constants
 
 RULES = ("dotprod", "clustering", "packing", "bestfit", "fgd")
 WORKLOADS = ("default", "cpu050", "cpu200", "cpu250", "gpushare40", "gpushare100", "multigpu20", "multigpu50")

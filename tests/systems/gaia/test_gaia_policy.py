@@ -14,7 +14,7 @@ from gantline.core.errors import GantlineError
 from gantline.core.signal import Signal
 from gantline.simulator.run import Run
 from gantline.simulator.simulate import simulate
-from gantline.systems.gaia.policies.clean_times import Errand, carbon_time, cleanest_spans, lowest_slot, lowest_window, spans_below
+from gantline.systems.gaia.policies import Errand, carbon_time, cleanest_spans, lowest_slot, lowest_window, spans_below
 
 HOUR = 3600.0
 DAY = Signal(tuple(500.0 if 6 <= hour < 18 else 100.0 for hour in range(24)))

@@ -111,14 +111,14 @@ def test_a_gang_that_spans_nodes_over_slow_links_takes_longer() -> None:
 
 
 def test_the_command_lists_plans_trees_and_constants(cli: Cli, tmp_path: Path) -> None:  # noqa: F811
-    plans_told = cli("allreduce", "--servers", 15, "--size", 100, "-o", "json").json
+    plans_told = cli("profile", "allreduce", "--servers", 15, "--size", 100, "-o", "json").json
     assert plans_told[0]["plan"] == "5x3"
-    tree = cli("allreduce", "--tree", "4x16", "--slowdowns", "4,1", "-o", "json").json
+    tree = cli("profile", "allreduce", "--tree", "4x16", "--slowdowns", "4,1", "-o", "json").json
     assert [row["switch"] for row in tree[-3:]] == ["GenTree", "flat", "flat"]
     timed = tmp_path / "timed.csv"
     rows = "\n".join(f"{one.plan},{one.servers},{one.size},{one.seconds}" for one in planted(PROTOTYPE))
     timed.write_text(f"plan,servers,size,seconds\n{rows}\n")
-    told = cli("allreduce", "--fit", timed, "-o", "json").json
+    told = cli("profile", "allreduce", "--fit", timed, "-o", "json").json
     assert (told["threshold"], round(told["2_beta_and_gamma"], 5)) == (9, 0.0068)
 
 
@@ -138,7 +138,7 @@ def test_the_command_lists_plans_trees_and_constants(cli: Cli, tmp_path: Path) -
     ],
 )
 def test_mistakes_are_told(cli: Cli, words: tuple[object, ...], told: str) -> None:  # noqa: F811
-    done = cli("allreduce", *words)
+    done = cli("profile", "allreduce", *words)
     assert done.code == 2
     assert told in done.err
 

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gantline.core.arrays import Floats
-from gantline.core.errors import UsageError
-from gantline.systems.heet.policies.elastic_filter import ElasticFilter
+from gantline.systems.heet.policies.ways import ElasticFilter
 
 TYPES, COUNTS = np.array([1.0, 1.5, 2.0, 3.0, 4.0]), np.array([1, 2, 3, 4, 6, 8, 12, 16])
 
@@ -77,17 +75,3 @@ def test_a_job_of_which_nothing_is_known_scales_like_the_others() -> None:
     ratio = found[0, 4, 5] / found[0, 0, 0]
     assert (truth[1:, 4, 5] / truth[1:, 0, 0]).min() < ratio < (truth[1:, 4, 5] / truth[1:, 0, 0]).max()
     assert (found > 0).all()
-
-
-@pytest.mark.parametrize(
-    ("table", "message"),
-    [(np.full((2, 2, 2), np.nan), "not one speed"), (np.ones((2, 2)), "2 axes"), (np.zeros((1, 1, 1)), "not one speed")],
-)
-def test_tables_that_say_nothing_are_refused(table: Floats, message: str) -> None:
-    with pytest.raises(UsageError, match=message):
-        ElasticFilter().complete(table)
-
-
-def test_settings_that_make_no_sense_are_refused() -> None:
-    with pytest.raises(UsageError, match="rank 0"):
-        ElasticFilter(rank=0)

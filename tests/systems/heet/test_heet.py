@@ -10,9 +10,7 @@ from gantline import simulate
 from gantline.core.errors import UsageError
 from gantline.core.snapshot_json import decode_snapshot
 from gantline.policies.registry import make_policy
-from gantline.systems.heet.policies.matching import match
-from gantline.systems.heet.policies.prices import Prices, price_all
-from gantline.systems.heet.policies.trading import trade
+from gantline.systems.heet.policies.policy import Prices, match, price_all, trade
 from gantline.systems.heet.policies.ways import HeetWays, Way, read_ways
 
 SPEED = {"slow": 1.0, "mid": 2.0, "fast": 4.0}

@@ -12,8 +12,7 @@ from gantline.core.errors import GantlineError
 from gantline.core.snapshot_json import decode_snapshot
 from gantline.simulator.run import Run
 from gantline.simulator.simulate import simulate
-from gantline.systems.lucid.policies.profiler import ProfilerShare
-from gantline.systems.lucid.policies.seats import FreeSeats
+from gantline.systems.lucid.policies.profiler import FreeSeats, ProfilerShare
 from gantline.traces.files.pair_tables import read_pair_profiles
 
 TINY, JUMBO = "walker/Gridworld/64/fp32", "encoder/Encyclopedia/16/fp32"

@@ -12,9 +12,8 @@ from tests.systems.lucid.lucid_world import BEGIN, write_clusters, write_profile
 from gantline.core.errors import GantlineError
 from gantline.simulator.run import Run
 from gantline.simulator.simulate import simulate
-from gantline.systems.lucid.imitation.lending import NodeLender
-from gantline.systems.lucid.imitation.nodes import LucidNodes
-from gantline.systems.lucid.imitation.profiling import NodeLoan
+from gantline.systems.lucid.imitation.jobs import LucidNodes
+from gantline.systems.lucid.imitation.profiling import NodeLender, NodeLoan
 
 Jobs = list[dict[str, Any]]
 

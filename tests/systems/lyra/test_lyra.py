@@ -18,9 +18,7 @@ from gantline import simulate
 from gantline.core.errors import UsageError
 from gantline.core.node_events import NodeEvent
 from gantline.policies.registry import make_policy
-from gantline.systems.lyra.policies.knapsack import best_extras
-from gantline.systems.lyra.policies.loans import DayAndNight, Schedule
-from gantline.systems.lyra.policies.reclaim import Seats, cheapest, fewest_jobs
+from gantline.systems.lyra.policies.policy import DayAndNight, Schedule, Seats, best_extras, cheapest, fewest_jobs
 from gantline.systems.lyra.policies.seating import seat_jobs
 
 TWO_POOLS = "gpu:1x4,gpu:3x4@inference"

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pytest
-from tests.cli.conftest import Cli, cli  # noqa: F401
+from tests.cli.conftest import Cli, Result, cli  # noqa: F401
 from tests.simulator.references import reference
 
 from gantline import simulate
@@ -76,13 +76,16 @@ def test_a_cluster_without_links_is_refused() -> None:
         simulate([{"job": "a", "arrival": 0.0, "gpus": 2, "duration": 1.0}], "1x8", "fifo", placement="mapa.greedy")
 
 
-def test_place_says_ring_and_bandwidths(cli: Cli) -> None:  # noqa: F811
-    told = cli("place", "--topology", "dgx-v", "--gpus", 5, "--rule", "preserve", "-o", "json").json
+def test_what_is_chosen_says_ring_and_bandwidths(cli: Cli) -> None:  # noqa: F811
+    def choose(*words: object) -> Result:
+        return cli("placement", "choose", *words)
+
+    told = choose("--topology", "dgx-v", "--gpus", 5, "--rule", "preserve", "-o", "json").json
     assert (told["ring"], told["aggregate_bw"], told["effective_bw"]) == ([1, 2, 4, 5, 3], 95.0, 53.6088)
-    busy = cli("place", "--topology", "dgx-v", "--gpus", 2, "--rule", "baseline", "--busy", "1,3", "-o", "json").json
+    busy = choose("--topology", "dgx-v", "--gpus", 2, "--rule", "baseline", "--busy", "1,3", "-o", "json").json
     assert busy["ring"] == [2, 4]
-    assert "ring\t1\n" in cli("place", "--topology", "summit", "--gpus", 1).out
-    assert cli("place", "--topology", "summit", "--gpus", 1, "-o", "csv").out.splitlines()[0].startswith("ring,aggregate_bw,effective_bw,")
+    assert "ring\t1\n" in choose("--topology", "summit", "--gpus", 1).out
+    assert choose("--topology", "summit", "--gpus", 1, "-o", "csv").out.startswith("ring,aggregate_bw,effective_bw,")
 
 
 @pytest.mark.parametrize(
@@ -97,7 +100,7 @@ def test_place_says_ring_and_bandwidths(cli: Cli) -> None:  # noqa: F811
     ],
 )
 def test_what_cannot_be_placed_is_refused(cli: Cli, words: tuple[object, ...], code: int, told: str) -> None:  # noqa: F811
-    done = cli("place", *words)
+    done = cli("placement", "choose", *words)
     assert done.code == code
     assert told in done.err
 

@@ -12,9 +12,9 @@ import pytest
 from gantline.core.errors import GantlineError
 from gantline.models.stage_cycles import ALONE, DISTURBED
 from gantline.simulator.simulate import simulate
-from gantline.systems.muri.imitation.jobs import read_jobs
-from gantline.systems.muri.imitation.orders import TiresiasSchedule
-from gantline.systems.muri.profiles import RestartOverheads
+from gantline.systems.muri.imitation.clock import read_jobs
+from gantline.systems.muri.imitation.schedules import TiresiasSchedule
+from gantline.systems.muri.traces import RestartOverheads
 from gantline.traces.trace import Trace
 
 LOADER, CRUNCHER = (1.0, 0.5, 0.0), (0.5, 1.0, 0.0)  # seconds of loading, computing, communicating

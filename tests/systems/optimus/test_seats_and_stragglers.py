@@ -13,8 +13,7 @@ from gantline.core.errors import UsageError
 from gantline.models.parameter_servers import ServerJob
 from gantline.models.server_seats import Seated, Straggling, left_of
 from gantline.policies.registry import make_policy
-from gantline.systems.optimus.policies.dealing import Room, balance, deal
-from gantline.systems.optimus.policies.jointly import JointDemand, JointTask
+from gantline.systems.optimus.policies.servers_and_workers import JointDemand, JointTask, Room, balance, deal
 
 SYNC = "sync=1/0.5/4/0/0;batch=8;epochs=40;loss=0.3/1/0.2"
 LINKS = "links:10/2/0.5"

@@ -15,9 +15,7 @@ from gantline import simulate
 from gantline.core.errors import UsageError
 from gantline.models.parameter_servers import ServerSpeed
 from gantline.policies.registry import make_policy
-from gantline.systems.optimus.policies.beliefs import Belief
-from gantline.systems.optimus.policies.dealing import Room, Seats, deal
-from gantline.systems.optimus.policies.jointly import JointDemand, JointTask, by_gain, by_share
+from gantline.systems.optimus.policies.servers_and_workers import Belief, JointDemand, JointTask, Room, Seats, by_gain, by_share, deal
 
 DEMAND = JointDemand((0.0, 3.0, 9.0), (1.0, 2.0, 8.0), (8.0, 32.0, 96.0))
 SYNC = "sync=1.02/2.78/4.92/0/0.02;batch=20;epochs=30;loss=0.3/1/0.2"

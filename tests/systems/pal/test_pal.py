@@ -14,7 +14,7 @@ from gantline.core.cluster import Cluster
 from gantline.core.errors import GantlineError
 from gantline.policies.placement.variability import DeviceBins
 from gantline.simulator.simulate import simulate
-from gantline.systems.pal.imitation.placing import PalEntry, Placing
+from gantline.systems.pal.imitation import PalEntry, Placing
 from gantline.traces.files.clusters import read_cluster
 from gantline.traces.files.device_speeds import read_device_speeds
 from gantline.traces.importers.reading import import_trace

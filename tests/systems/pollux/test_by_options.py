@@ -9,7 +9,7 @@ import pytest
 
 from gantline.core.errors import UsageError
 from gantline.simulator.simulate import simulate
-from gantline.systems.pollux.policies.policy import Pollux
+from gantline.systems.pollux.policies import Pollux
 
 SMALL = {"size": 20, "generations": 15}
 

@@ -18,8 +18,8 @@ from gantline.models.goodput.efficiency import gain
 from gantline.models.goodput.measured import Application, packed_shape
 from gantline.simulator.run import Run
 from gantline.simulator.simulate import simulate
-from gantline.systems.pollux.imitation.placing import Nodes
-from gantline.systems.pollux.imitation.reading import read_asked
+from gantline.systems.pollux.imitation.drive import read_jobs
+from gantline.systems.pollux.imitation.jobs import Nodes
 from gantline.traces.files.profiles import read_profiles
 from gantline.traces.trace import Trace
 
@@ -80,9 +80,9 @@ def test_interference_is_the_simulators_not_the_policys(policy: str) -> None:
 
 
 def test_optimus_expects_nodes_of_four_on_smaller_ones_too() -> None:
-    asked = read_asked(Trace.from_records([job("a", 0.0, 4)]), read_profiles(PROFILES), "small", np.array([2] * 8))
-    expected = [asked.applications.step_time(0, packed_shape(k, 4), 512 / k, 0.0) for k in (4, 8)]
-    assert asked.applications.predicted(0, 512.0, 8)[[4, 8]].tolist() == expected
+    (asked,) = read_jobs(Trace.from_records([job("a", 0.0, 4)]), read_profiles(PROFILES), "small", np.array([2] * 8), False)
+    expected = [asked.application.step_time(packed_shape(k, 4), 512 / k, 0.0) for k in (4, 8)]
+    assert asked.application.predicted(512.0, 8)[[4, 8]].tolist() == expected
 
 
 def test_a_job_that_does_not_fit_is_skipped_and_nobody_moves() -> None:

@@ -14,8 +14,7 @@ from tests.simulator.references import one_in, reference
 from gantline.models.goodput.measured import Profiles
 from gantline.simulator.run import Run
 from gantline.simulator.simulate import simulate
-from gantline.systems.pollux.generator import PolluxSettings, draw, read_rows
-from gantline.systems.pollux.importer import read
+from gantline.systems.pollux.traces import PolluxSettings, draw, read, read_rows
 from gantline.traces.files.profiles import read_profiles
 
 FOLDERS = {"0.5": "workloads-0.5", "1.0": "workloads", "1.5": "workloads-1.5", "2.0": "workloads-2.0"}

@@ -16,13 +16,11 @@ from tests.simulator.references import one_in, reference
 
 from gantline.core.arrays import Bools, Floats
 from gantline.simulator.simulate import simulate
-from gantline.systems.shockwave.imitation.jobs import ShockwaveJob, fairness, mean_contention
+from gantline.systems.shockwave.imitation.jobs import ShockwaveJob, fairness, mean_contention, profile, steps_per_epoch
 from gantline.systems.shockwave.imitation.loop import ShockwaveRounds
-from gantline.systems.shockwave.imitation.models import profile, steps_per_epoch
 from gantline.systems.shockwave.imitation.planner import Planner
-from gantline.systems.shockwave.imitation.shares import RULES
-from gantline.systems.shockwave.imitation.turns import Turns
-from gantline.systems.shockwave.policies.window import PlanningWindow, plan_counts, plan_window
+from gantline.systems.shockwave.imitation.shares import RULES, Turns
+from gantline.systems.shockwave.policies import PlanningWindow, plan_counts, plan_window
 from gantline.traces.files.throughputs import read_throughputs
 from gantline.traces.importers.reading import import_trace
 

@@ -10,9 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gantline.systems.shockwave.policies.learning import Learner
-from gantline.systems.shockwave.policies.prediction import Predictor
-from gantline.systems.shockwave.policies.window import (
+from gantline.systems.shockwave.imitation.planner import Learner, Predictor
+from gantline.systems.shockwave.policies import (
     PlanningWindow,
     fair_window,
     fill_idle,

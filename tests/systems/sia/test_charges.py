@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gantline.systems.sia.imitation.charges import charges_of
+from gantline.systems.sia.imitation.jobs import charges_of
 
 
 @pytest.mark.parametrize(

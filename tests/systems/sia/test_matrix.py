@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from gantline.core.errors import UsageError
-from gantline.systems.sia.policies.matrix import costs, normalised, restart_factor
 from gantline.systems.sia.policies.policy import Sia
+from gantline.systems.sia.policies.program import costs, normalised, restart_factor
 
 NAN = float("nan")
 

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from gantline.core.cluster_spec import parse_cluster
 from gantline.policies.node_classes import NodeClass, node_classes
-from gantline.systems.sia.policies.configurations import Configurations
 from gantline.systems.sia.policies.placement import Parts, PlacementRequest, place_fast, place_sticky, shape_of
+from gantline.systems.sia.policies.program import Configurations
 
 
 def test_the_default_cluster_of_the_paper_has_nineteen_configurations() -> None:

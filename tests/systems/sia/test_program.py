@@ -14,8 +14,7 @@ from gantline.core.arrays import Floats, Ints
 from gantline.models.solvers.multiple_choice import solve_choices
 from gantline.policies.node_classes import NodeClass
 from gantline.systems.sia.policies import program
-from gantline.systems.sia.policies.configurations import Configurations
-from gantline.systems.sia.policies.program import TIE, choose_configurations
+from gantline.systems.sia.policies.program import TIE, Configurations, choose_configurations
 
 IDLE = 1.1
 

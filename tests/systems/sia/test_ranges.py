@@ -10,7 +10,7 @@ import pytest
 from gantline.core.node_events import NodeEvent
 from gantline.policies.registry import find_policy
 from gantline.simulator.simulate import simulate
-from gantline.systems.sia.policies.ways import read_ways
+from gantline.systems.sia.policies.policy import read_ways
 
 
 def ranged(name: str, least: int, most: int, **more: Any) -> dict[str, Any]:

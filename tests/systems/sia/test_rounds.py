@@ -12,8 +12,8 @@ from gantline.core.cluster_spec import parse_cluster
 from gantline.core.errors import GantlineError, RefusedError, TraceError, UsageError
 from gantline.models.goodput.measured import Application, Profiles, StepTimes, Training
 from gantline.simulator.simulate import simulate
-from gantline.systems.sia.imitation.beliefs import Fitter
-from gantline.systems.sia.imitation.reading import classes_of, read_jobs
+from gantline.systems.sia.imitation.drive import classes_of, read_jobs
+from gantline.systems.sia.imitation.jobs import Fitter
 from gantline.systems.sia.imitation.rounds import SiaRounds
 from gantline.traces.trace import Trace
 

@@ -7,9 +7,9 @@ from tests.systems.sia.worlds import held, job, profiles, run
 
 from gantline.core.cluster_spec import parse_cluster
 from gantline.core.errors import RefusedError
-from gantline.systems.sia.imitation.beliefs import Fitter
-from gantline.systems.sia.imitation.reading import classes_of, read_jobs
-from gantline.systems.sia.imitation.tuned import EpochTimes
+from gantline.systems.sia.imitation.drive import classes_of, read_jobs
+from gantline.systems.sia.imitation.jobs import Fitter
+from gantline.systems.sia.imitation.schedulers import EpochTimes
 from gantline.traces.trace import Trace
 
 POLICIES = ("gavel.finish_time_fairness", "shockwave")

@@ -13,7 +13,7 @@ from gantline.core.node_events import NodeEvent
 from gantline.core.snapshot import Snapshot
 from gantline.core.snapshot_json import decode_snapshot
 from gantline.policies.registry import make_policy
-from gantline.simulator.outcome import carry_out
+from gantline.simulator.from_here import carry_out
 from gantline.simulator.simulate import simulate
 
 JOBS = [

@@ -19,9 +19,9 @@ from gantline.models.optimistic_profile import measure_epochs
 from gantline.models.sensitivity import SensitivityProfile
 from gantline.simulator.run import Run
 from gantline.simulator.simulate import simulate
-from gantline.systems.synergy.policies.best_cells import Cell, JobKind, best_cells, useful_cells
-from gantline.systems.synergy.policies.settings import MECHANISMS
-from gantline.systems.synergy.profiles import read
+from gantline.systems.synergy.policies.mechanisms import Cell, JobKind, best_cells, useful_cells
+from gantline.systems.synergy.policies.policy import MECHANISMS
+from gantline.systems.synergy.traces import read_profiles
 
 NETWORKS = ("vision", "speech", "text")
 
@@ -118,7 +118,7 @@ def test_mode_means_something_in_the_regime_only() -> None:
     st.integers(60, 400),
 )
 def test_the_best_cells_are_those_of_trying_all(asked: list[tuple[str, int]], cpus: int, memory: int) -> None:
-    networks = read(Path(PROFILES)).on((3.0, 62.5, 0.0))
+    networks = read_profiles(Path(PROFILES)).on((3.0, 62.5, 0.0))
     kinds = [JobKind(useful_cells(networks[name], 1.0), gpus, 1) for name, gpus in asked]
 
     def most(at: int, cpus: float, memory: float) -> float:
@@ -136,7 +136,7 @@ def test_the_best_cells_are_those_of_trying_all(asked: list[tuple[str, int]], cp
 
 
 def test_cells_that_another_beats_are_left_out() -> None:
-    profile = read(Path(PROFILES)).on((3.0, 62.5, 0.0))["vision"]
+    profile = read_profiles(Path(PROFILES)).on((3.0, 62.5, 0.0))["vision"]
 
     cells = useful_cells(profile, 1.0)
 
@@ -177,7 +177,7 @@ def test_half_as_many_cpus_are_measured_until_it_matters_then_one_fewer_at_a_tim
 
 
 def test_memory_and_storage_are_computed_with_a_cache_whose_hits_are_what_it_holds(epochs: str) -> None:
-    times = read(Path(epochs)).epochs["reader"]
+    times = read_profiles(Path(epochs)).epochs["reader"]
 
     assert times.epoch(6, 100, 0) == 100.0  # all in memory: computing takes longer than reading 100 GB at 10 GB/s
     assert times.epoch(6, 50, 100) == pytest.approx(5.0 + 500.0)
@@ -204,4 +204,4 @@ def test_epochs_that_contradict_themselves_are_refused_with_their_line(tmp_path:
     (tmp_path / "epochs.csv").write_text(EPOCHS + line + "\n")
 
     with pytest.raises(GantlineError, match=f"epochs.csv:5.*{what}"):
-        read(tmp_path)
+        read_profiles(tmp_path)

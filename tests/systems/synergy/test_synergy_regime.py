@@ -12,7 +12,7 @@ from tests.simulator.references import one_in, reference
 from gantline.core.errors import GantlineError
 from gantline.simulator.run import Run
 from gantline.simulator.simulate import simulate
-from gantline.systems.synergy.profiles import read
+from gantline.systems.synergy.traces import read_profiles
 from gantline.traces.importers.reading import import_trace
 
 PROFILES = Path(__file__).parents[3] / "examples" / "sensitivity"
@@ -140,7 +140,7 @@ def test_profiles_that_contradict_themselves_are_refused_with_their_line(tmp_pat
         (tmp_path / source.name).write_text(source.read_text() + (line + "\n" if source.name == file else ""))
 
     with pytest.raises(GantlineError, match=what):
-        read(tmp_path)
+        read_profiles(tmp_path)
 
 
 def test_a_replay_file_with_a_job_of_no_iterations_is_refused_with_its_line(tmp_path: Path) -> None:

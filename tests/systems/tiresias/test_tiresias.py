@@ -9,7 +9,7 @@ from gantline import simulate
 from gantline.core.errors import UsageError
 from gantline.core.snapshot_json import decode_snapshot
 from gantline.policies.registry import make_policy
-from gantline.systems.tiresias.policies.tiresias import gittins_index
+from gantline.systems.tiresias.policies import gittins_index
 
 
 def finishes(jobs, cluster, **settings):

@@ -7,7 +7,7 @@ import pytest
 from tests.simulator.references import one_in, reference
 
 from gantline import simulate
-from gantline.systems.tiresias.policies.artifact import gittins_table
+from gantline.systems.tiresias.policies import gittins_table
 
 SCHEDULES = {
     "fifo": ("fifo", {}),

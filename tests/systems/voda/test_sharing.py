@@ -17,8 +17,8 @@ from gantline.policies.elastic.curves import Curves
 from gantline.policies.elastic.pools import pools
 from gantline.policies.elastic.sharing import grow_in_turns, in_order
 from gantline.policies.registry import make_policy
-from gantline.systems.afs.policies.apathetic import apathetic_shares
-from gantline.systems.ffdl.policies.optimizer import best_sum
+from gantline.systems.afs.policies import apathetic_shares
+from gantline.systems.ffdl.policies import best_sum
 
 Job = dict[str, Any]
 

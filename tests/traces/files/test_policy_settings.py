@@ -8,9 +8,8 @@ import pytest
 
 from gantline.core.errors import GantlineError
 from gantline.lab.experiment.grid import policies_of
-from gantline.lab.experiment.relocate import move_policy
-from gantline.lab.experiment.setting import Setting
-from gantline.lab.experiment.source import TraceSource
+from gantline.lab.experiment.setting import Setting, move_policy
+from gantline.lab.experiment.trace_source import TraceSource
 from gantline.policies.registry import make_policy
 from gantline.traces.files.policies import load_policy
 from gantline.traces.files.policy_settings import settings_text

@@ -5,16 +5,15 @@ from __future__ import annotations
 import json
 import sys
 import time
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from cyclopts import App, Parameter
 
-from gantline.cli.console import say
-from gantline.cli.live.connection import HomeOption, connect
-from gantline.cli.live.sheets import WideForm, moment, show_jobs, show_rows
+from gantline.cli.console import Sheet, printable, say, show, show_json, show_object
+from gantline.cli.live.connection import HomeOption, WideForm, connect, moment, show_jobs, show_rows
 from gantline.core.errors import NotFoundError, UsageError, near
 
-app = App(
+get_app = App(
     name="get",
     help_epilogue="""Examples:
 
@@ -32,27 +31,36 @@ Limit = Annotated[int, Parameter(help="At most so many, the newest.")]
 After = Annotated[int, Parameter(help="Only those behind this number.")]
 
 
-@app.command
+@get_app.command
 def jobs(
-    *ids: Annotated[str, Parameter(help="Ids; by default all.")],
+    *ids: str,
     home: HomeOption = None,
-    state: Annotated[list[str] | None, Parameter(negative="", help="Only in this state; may be repeated.")] = None,
-    user: Annotated[str, Parameter(help="Only of this user.")] = "",
-    queue: Annotated[str, Parameter(help="Only of this queue and those below it.")] = "",
-    label: Annotated[
-        list[str] | None, Parameter(name=["--label", "-l"], negative="", help="Only with this label, KEY=VALUE or KEY; may be repeated.")
-    ] = None,
-    archived: Annotated[bool, Parameter(negative="", help="Jobs that have left the store instead (gantline up --keep).")] = False,
-    search: Annotated[str, Parameter(help="Only with this in an id, name, user, queue, state or label.")] = "",
-    sort: Annotated[
-        str, Parameter(allow_leading_hyphen=True, help="By a field: gpus, -submitted (largest first), position, start_p50, ...")
-    ] = "",
-    watch: Annotated[bool, Parameter(name=["--watch", "-w"], negative="", help="Show them again whenever one has changed.")] = False,
+    state: list[str] | None = None,
+    user: str = "",
+    queue: str = "",
+    label: Annotated[list[str] | None, Parameter(name=["--label", "-l"])] = None,
+    archived: bool = False,
+    search: str = "",
+    sort: Annotated[str, Parameter(allow_leading_hyphen=True)] = "",
+    watch: Annotated[bool, Parameter(name=["--watch", "-w"])] = False,
     limit: Limit = 10_000,
-    before: Annotated[str, Parameter(help="Only jobs that were submitted before this one: the next page.")] = "",
+    before: str = "",
     output: WideForm = "table",
 ) -> None:
-    """List jobs with their states and the reasons for them."""
+    """List jobs with their states and the reasons for them.
+
+    Args:
+        ids: Ids; by default all.
+        state: Only in this state; may be repeated.
+        user: Only of this user.
+        queue: Only of this queue and those below it.
+        archived: Jobs that have left the store instead (gantline up --keep).
+        search: Only with this in an id, name, user, queue, state or label.
+        before: Only jobs that were submitted before this one: the next page.
+        label: Only with this label, KEY=VALUE or KEY; may be repeated.
+        sort: By a field: gpus, -submitted (largest first), position, start_p50, ...
+        watch: Show them again whenever one has changed.
+    """
     for one in state or ():
         if one not in STATES:
             raise NotFoundError(f"no state '{one}'", where="--state", fix=near(one, STATES))
@@ -77,7 +85,7 @@ def jobs(
             time.sleep(_LOOK)
 
 
-@app.command
+@get_app.command
 def nodes(*, home: HomeOption = None, output: WideForm = "table") -> None:
     """List nodes, their devices, those of them that are cordoned, and the jobs on them."""
     with connect(home) as client:
@@ -93,7 +101,7 @@ def _taken(node: dict[str, Any], what: str) -> str:
     return f"{node[f'{what}_taken']:.4g}/{total:.4g}" if total else "-"
 
 
-@app.command
+@get_app.command
 def reservations(*, home: HomeOption = None, output: WideForm = "table") -> None:
     """List windows: devices that are reserved in advance, from when to when, and for which users and queues."""
     with connect(home) as client:
@@ -103,7 +111,7 @@ def reservations(*, home: HomeOption = None, output: WideForm = "table") -> None
     show_rows(rows, output, "name", ("name", "state", "start", "end", "places", "users", "queues"))
 
 
-@app.command
+@get_app.command
 def queues(*, home: HomeOption = None, output: WideForm = "table") -> None:
     """List queues: what they are promised, what they may borrow beyond that, and what they hold."""
     with connect(home) as client:
@@ -113,21 +121,25 @@ def queues(*, home: HomeOption = None, output: WideForm = "table") -> None:
     show_rows(rows, output, "name", ("name", "quota", "borrow", "weight", "gpus", "jobs"))
 
 
-@app.command
+@get_app.command
 def events(
     *,
     home: HomeOption = None,
-    job: Annotated[str, Parameter(help="Only of this job.")] = "",
+    job: str = "",
     after: After = 0,
     limit: Limit = 100,
     output: WideForm = "table",
 ) -> None:
-    """List what has happened."""
+    """List what has happened.
+
+    Args:
+        job: Only of this job.
+    """
     with connect(home) as client:
         show_events(client.events(job=job, after=after, limit=limit), output)
 
 
-@app.command
+@get_app.command
 def decisions(*, home: HomeOption = None, after: After = 0, limit: Limit = 20, output: WideForm = "table") -> None:
     """List what the policy has decided."""
     with connect(home) as client:
@@ -163,3 +175,76 @@ def show_events(rows: list[dict[str, Any]], form: str) -> None:
 def _short(row: dict[str, Any]) -> str:
     found = json.dumps({key: value for key, value in row.items() if key not in ("number", "time", "in_charge", "why")}, ensure_ascii=False)
     return found if len(found) <= 100 else found[:97] + "..."
+
+
+# ``gantline events``: what has happened, and what happens.
+
+events_app = App(name="events")
+
+
+@events_app.default
+def list_events(
+    *,
+    home: HomeOption = None,
+    job: str = "",
+    limit: int = 100,
+    follow: Annotated[bool, Parameter(name=["--follow", "-f"])] = False,
+    output: WideForm = "table",
+) -> None:
+    """List what has happened; with -f also what happens, until Ctrl-C.
+
+    Args:
+        job: Only of this job.
+        limit: At most so many, the newest.
+        follow: Go on with what happens from now on.
+    """
+    with connect(home) as client:
+        rows = client.events(job=job, limit=limit)
+        show_events(rows, output)
+        last = rows[-1]["number"] if rows else 0
+        while follow:
+            time.sleep(0.5)
+            rows = client.events(job=job, after=last, limit=limit) if last else client.events(job=job, limit=limit)
+            if rows:
+                show_events(rows, output)
+                last = rows[-1]["number"]
+
+
+# ``gantline describe job``: everything about one job.
+
+describe_app = App(name="describe")
+
+
+@describe_app.command(name="job")
+def describe_job(
+    id: str,
+    /,
+    *,
+    home: HomeOption = None,
+    output: Annotated[Literal["table", "json"], Parameter(name=["--output", "-o"])] = "table",
+) -> None:
+    """Show a job: its state and why, its specification, its history, the last lines of its output if it failed.
+
+    Args:
+        id: The job.
+        output: Lines for people, or JSON.
+    """
+    with connect(home) as client:
+        answer = client.job(id)
+    if output == "json":
+        show_json(answer)
+        return
+    apart = ("spec", "history", "lines", "submitted", "started", "ended")
+    times = {key: moment(answer[key]) for key in ("submitted", "started", "ended")}
+    show_object({**{key: value for key, value in answer.items() if key not in apart}, **times}, "table")
+    print("\nspecification")
+    show_object(answer["spec"], "table")
+    print("\nhistory")
+    show(Sheet.of("time event state reason why user", [_line(event) for event in answer["history"]]), "table")
+    if answer["lines"]:
+        print("\nlast lines")
+        print("\n".join(map(printable, answer["lines"])))
+
+
+def _line(event: dict[str, Any]) -> list[Any]:
+    return [moment(event["time"]), *(event.get(key, "") for key in ("event", "state", "reason", "why", "user"))]

@@ -11,6 +11,7 @@ from cyclopts import App, Parameter
 from gantline.cli.console import say
 from gantline.cli.live.connection import HomeOption, Yes, connect
 from gantline.core.errors import RefusedError, UsageError
+from gantline.live.jobs.amounts import sizes
 
 Ids = Annotated[str, Parameter(help="Ids of jobs; the number of an array means all its tasks.")]
 _ASK_FROM = 2  # jobs
@@ -22,10 +23,14 @@ cancel, hold, release, requeue, save, resize = (App(name=name) for name in ("can
 def cancel_jobs(
     *ids: Ids,
     home: HomeOption = None,
-    everything: Annotated[bool, Parameter(name="--all", negative="", help="All that have not ended and are yours.")] = False,
+    everything: Annotated[bool, Parameter(name="--all")] = False,
     yes: Yes = False,
 ) -> None:
-    """End jobs: those that run are stopped. More than one at a time is asked for, unless --yes."""
+    """End jobs: those that run are stopped. More than one at a time is asked for, unless --yes.
+
+    Args:
+        everything: All that have not ended and are yours.
+    """
     _request("cancel", ids, home, yes, ask=True, everything=everything)
 
 
@@ -54,10 +59,12 @@ def save_jobs(*ids: Ids, home: HomeOption = None) -> None:
 
 
 @resize.default
-def resize_job(id: Ids, gpus: Annotated[str, Parameter(help="How many devices: 4, or 2:8.")], /, *, home: HomeOption = None) -> None:
-    """Let a job ask for another number of devices; the policy decides when it gets them."""
-    from gantline.live.amounts import sizes
+def resize_job(id: Ids, gpus: str, /, *, home: HomeOption = None) -> None:
+    """Let a job ask for another number of devices; the policy decides when it gets them.
 
+    Args:
+        gpus: How many devices: 4, or 2:8.
+    """
     low, high = sizes(gpus, "GPUS")
     with connect(home) as client:
         print("\n".join(client.resize(id, low, low, high)))
@@ -99,3 +106,49 @@ def _confirm(request: str, ids: list[str]) -> None:
     print(f"{request} {len(ids)} jobs ({shown})? [y/N] ", end="", file=sys.stderr, flush=True)
     if sys.stdin.readline().strip().lower() not in ("y", "yes"):
         raise RefusedError("not confirmed, nothing was done", where=request)
+
+
+# ``gantline set``: other terms for a job that has not ended.
+
+set_app = App(
+    name="set",
+    help_epilogue="""Examples:
+
+  gantline set 42 --priority 5 --queue research/nlp
+  gantline set 42 --time-limit 2h --name second-try
+  gantline set 42 --estimate none""",
+)
+_NONE = "; 'none': without"
+
+
+@set_app.default
+def set_job(
+    id: str,
+    /,
+    *more: str,
+    home: HomeOption = None,
+    priority: str | None = None,
+    queue: str | None = None,
+    name: str | None = None,
+    time_limit: Annotated[
+        str | None, Parameter(name=["--time-limit", "--time"], help=f"How long it may run: 90s, 2h, D-HH:MM:SS{_NONE}.")
+    ] = None,
+    estimate: Annotated[str | None, Parameter(help=f"How long it will likely run{_NONE}.")] = None,
+) -> None:
+    """Change the priority, queue, name, time limit or estimate of a job that has not ended.
+
+    Args:
+        id: The job.
+        more: Other jobs that are to be changed alike; the number of an array means its tasks.
+        priority: low, normal, high or a whole number; higher goes first.
+        queue: Its queue; only while it waits.
+        name: What to call it.
+    """
+    given: dict[str, Any] = {"queue": queue, "name": name, "time_limit": time_limit, "estimate": estimate}
+    changes = {
+        key: None if value == "none" and key in ("time_limit", "estimate") else value for key, value in given.items() if value is not None
+    }
+    if priority is not None:
+        changes["priority"] = int(priority) if priority.lstrip("+-").isdigit() else priority
+    with connect(home) as client:
+        print(*client.set_many([id, *more], **changes), sep="\n")

@@ -15,6 +15,8 @@ from gantline.cli.console import say, show_json
 from gantline.cli.live.connection import HomeOption, connect
 from gantline.core.errors import UsageError, near
 from gantline.core.fields import key_values, number
+from gantline.live.jobs.spec_file import read_spec, spec_of
+from gantline.traces.files.marked_yaml import load_marked
 
 app = App(
     name="submit",
@@ -33,68 +35,93 @@ Text = Annotated[str | None, Parameter()]
 @Parameter(name="*")
 @dataclass(frozen=True)
 class ResourceOptions:
-    """What it needs beside whole devices."""
+    """What it needs beside whole devices.
 
-    cpus: Annotated[str | None, Parameter(help="CPUs beside the devices of a node.")] = None
-    memory: Annotated[str | None, Parameter(help="Memory beside the devices of a node: 64GiB.")] = None
-    storage: Annotated[str | None, Parameter(help="Bandwidth from storage beside the devices of a node: 500MB/s.")] = None
-    share: Annotated[float | None, Parameter(help="The part of one device that it needs, such as 0.5; others may have the rest.")] = None
+    Args:
+        cpus: CPUs beside the devices of a node.
+        memory: Memory beside the devices of a node: 64GiB.
+        storage: Bandwidth from storage beside the devices of a node: 500MB/s.
+        share: The part of one device that it needs, such as 0.5; others may have the rest.
+    """
+
+    cpus: str | None = None
+    memory: str | None = None
+    storage: str | None = None
+    share: float | None = None
 
 
 @Parameter(name="*")
 @dataclass(frozen=True)
 class EnvironmentOptions:
-    """Where it runs, and what is made there before it starts."""
+    """Where it runs, and what is made there before it starts.
 
-    workdir: Annotated[Path | None, Parameter(help="Where to run it; by default here.")] = None
-    working_dir: Annotated[
-        str | None, Parameter(help="On Ray: a folder or zip file that is brought to its nodes and run in; or a URI that they can read.")
-    ] = None
-    runtime_env: Annotated[str | None, Parameter(help="On Ray: its runtime environment, a YAML or JSON file, or the JSON itself.")] = None
+    Args:
+        workdir: Where to run it; by default here.
+        working_dir: On Ray: a folder or zip file that is brought to its nodes and run in; or a URI that they can read.
+        runtime_env: On Ray: its runtime environment, a YAML or JSON file, or the JSON itself.
+    """
+
+    workdir: Path | None = None
+    working_dir: str | None = None
+    runtime_env: str | None = None
 
 
 @app.default
 def submit(
-    *words: Annotated[str, Parameter(help="A YAML file; or, after --, the command and its arguments.", allow_leading_hyphen=True)],
+    *words: Annotated[str, Parameter(allow_leading_hyphen=True)],
     home: HomeOption = None,
-    gpus: Annotated[str | None, Parameter(help="Devices: 4, 2:8 (elastic), h100:8, cpu:2.")] = None,
-    name: Annotated[str | None, Parameter(help="What to call it.")] = None,
-    queue: Annotated[str | None, Parameter(help="Its queue, such as research/nlp.")] = None,
-    priority: Annotated[str | None, Parameter(help="low, normal, high or a whole number; higher goes first.")] = None,
-    deadline: Annotated[str | None, Parameter(help="4h from now, or 2026-12-01T08:00Z.")] = None,
-    time: Annotated[str | None, Parameter(help="How long it may run: 90s, 2h, D-HH:MM:SS.")] = None,
-    estimate: Annotated[str | None, Parameter(help="How long it will likely run.")] = None,
-    end_by: Annotated[
-        str | None, Parameter(help="End it by the loss that it reports: never, plateau:BOUND[%][@REPORTS], target:LOSS.")
-    ] = None,
-    array: Annotated[str | None, Parameter(help="Many of it: 0-9, 0-99%8 (eight at once).")] = None,
-    after: Annotated[list[str] | None, Parameter(negative="", help="ok:ID, failed:ID, any:ID or started:ID; may be repeated.")] = None,
-    env: Annotated[list[str] | None, Parameter(negative="", help="A variable, NAME=VALUE; may be repeated.")] = None,
-    retries: Annotated[int | None, Parameter(help="How often to try again after a failure.")] = None,
+    gpus: str | None = None,
+    name: str | None = None,
+    queue: str | None = None,
+    priority: str | None = None,
+    deadline: str | None = None,
+    time: str | None = None,
+    estimate: str | None = None,
+    end_by: str | None = None,
+    array: str | None = None,
+    after: list[str] | None = None,
+    env: list[str] | None = None,
+    retries: int | None = None,
     asked: ResourceOptions | None = None,
     around: EnvironmentOptions | None = None,
-    model: Annotated[str | None, Parameter(help="What is trained, for policies that know throughputs.")] = None,
-    processes: Annotated[str | None, Parameter(help="How many ranks to start; 'gpus': one per device; 'nodes': one on each node.")] = None,
-    label: Annotated[list[str] | None, Parameter(negative="", help="KEY=VALUE; may be repeated.")] = None,
-    metric: Annotated[
-        list[str] | None, Parameter(negative="", help="A number that policies and models read, NAME=NUMBER; may be repeated.")
-    ] = None,
-    resumes: Annotated[bool | None, Parameter(negative="", help="It saves its work in GANTLINE_CHECKPOINT and goes on from there.")] = None,
-    shell: Annotated[bool | None, Parameter(negative="", help="Let /bin/sh run it.")] = None,
-    request: Annotated[str | None, Parameter(help="An id of this request: the same one again is the same submission.")] = None,
-    dry_run: Annotated[bool, Parameter(negative="", help="Check it, show what would be submitted, and say when it would start.")] = False,
-    output: Annotated[
-        Literal["id", "name", "json"],
-        Parameter(
-            name=["--output", "-o"],
-            help="The id (of an array its number, which means all of its tasks); with name the id of each task, a line each; or JSON.",
-        ),
-    ] = "id",
+    model: str | None = None,
+    processes: str | None = None,
+    label: list[str] | None = None,
+    metric: list[str] | None = None,
+    resumes: bool | None = None,
+    shell: bool | None = None,
+    request: str | None = None,
+    dry_run: bool = False,
+    output: Annotated[Literal["id", "name", "json"], Parameter(name=["--output", "-o"])] = "id",
 ) -> None:
-    """Submit a job, or an array of them; prints the id."""
-    with connect(home) as client:
-        from gantline.live.spec_file import spec_of
+    """Submit a job, or an array of them; prints the id.
 
+    Args:
+        gpus: Devices: 4, 2:8 (elastic), h100:8, cpu:2.
+        name: What to call it.
+        queue: Its queue, such as research/nlp.
+        priority: low, normal, high or a whole number; higher goes first.
+        deadline: 4h from now, or 2026-12-01T08:00Z.
+        time: How long it may run: 90s, 2h, D-HH:MM:SS.
+        estimate: How long it will likely run.
+        end_by: End it by the loss that it reports: never, plateau:BOUND[%][@REPORTS], target:LOSS.
+        array: Many of it: 0-9, 0-99%8 (eight at once).
+        after: ok:ID, failed:ID, any:ID or started:ID; may be repeated.
+        env: A variable, NAME=VALUE; may be repeated.
+        retries: How often to try again after a failure.
+        model: What is trained, for policies that know throughputs.
+        processes: How many ranks to start; 'gpus': one per device; 'nodes': one on each node.
+        label: KEY=VALUE; may be repeated.
+        metric: A number that policies and models read, NAME=NUMBER; may be repeated.
+        resumes: It saves its work in GANTLINE_CHECKPOINT and goes on from there.
+        shell: Let /bin/sh run it.
+        request: An id of this request: the same one again is the same submission.
+        dry_run: Check it, show what would be submitted, and say when it would start.
+        words: A YAML file; or, after --, the command and its arguments.
+        output: The id (of an array its number, which means all of its tasks); with name the id of each task, a line
+            each; or JSON.
+    """
+    with connect(home) as client:
         value = _base(words)
         fields = {"name": name, "queue": queue, "deadline": deadline, "estimate": estimate, "array": array, "model": model, "shell": shell}
         fields["end_by"] = end_by
@@ -148,8 +175,6 @@ def _base(words: tuple[str, ...]) -> dict[str, Any]:
     if of_file and len(words) > 1:
         raise UsageError(f"a file, and '{words[1]}' behind it", where="submit", fix="name the file alone, or put the command after --")
     if of_file:
-        from gantline.live.spec_file import read_spec
-
         return read_spec(Path(words[0])).to_json()
     return {"run": list(words)}
 
@@ -158,8 +183,6 @@ def _environment(given: EnvironmentOptions) -> dict[str, object]:
     """What the options say of it; a folder is one of this machine."""
     found: dict[str, object] = {}
     if given.runtime_env is not None:
-        from gantline.traces.files.marked_yaml import load_marked
-
         where, text = "--runtime-env", given.runtime_env
         if not text.lstrip().startswith("{"):
             try:

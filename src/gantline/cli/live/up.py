@@ -10,28 +10,33 @@ import sys
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-from cyclopts import App, Parameter
+from cyclopts import App
 
 from gantline.cli.arguments import Settings, finite_time_of, settings_of, time_of
 from gantline.cli.console import say
-from gantline.cli.live.connection import HomeOption, need_libraries
-from gantline.core.errors import GantlineError, NotFoundError, RefusedError, UsageError, near
+from gantline.cli.live.connection import HomeOption, connect, need_libraries
+from gantline.core.costs import Costs
+from gantline.core.errors import GantlineError, NotFoundError, RefusedError, UnreachableError, UsageError, near
+from gantline.live.runners.registry import RUNNERS, checked, find_runner, options_of
+from gantline.live.scheduler.progress import rule_of
+from gantline.live.service.home import Home, Options
+from gantline.traces.files.placements import from_anywhere, load_placement
+from gantline.traces.files.policies import load_policy
+from gantline.traces.files.prices import read_prices
 
 if TYPE_CHECKING:
-    from gantline.live.service.options import Options
+    from gantline.live.service.client import Client
 
 
 def _of_executors() -> str:
     """The options that executors of this package have of their own."""
-    from gantline.live.runners import RUNNERS, options_of
-
     lines = [f"  --{option.name}  {option.help} ({name})" for name in RUNNERS.general for option in options_of(name)]
     return "\n\n".join(["", "Options of executors:", *lines]) if lines else ""
 
 
-app = App(
+up_app = App(
     name="up",
     help_epilogue="""Examples:
 
@@ -45,90 +50,80 @@ goes on where it was when it is started again, and adopts the jobs that still ru
 _PATIENCE = 120.0  # seconds for a service to answer
 
 
-@app.default
+@up_app.default
 def up(
     *,
     home: HomeOption = None,
-    devices: Annotated[
-        str | None,
-        Parameter(
-            help="What there is: h200:1,cpu:16; in slices: h200/8. By default as last time, else what NVML finds and a slot per core."
-        ),
-    ] = None,
-    executor: Annotated[
-        str | None, Parameter(help="What runs the jobs: local, or what an installed package brings. By default as last time, else local.")
-    ] = None,
-    policy: Annotated[
-        str | None, Parameter(help="The policy that decides: a name from 'gantline policy list'. By default as last time, else fifo.")
-    ] = None,
+    devices: str | None = None,
+    executor: str | None = None,
+    policy: str | None = None,
     set_: Settings = None,
-    port: Annotated[int | None, Parameter(help="Where to listen. By default where it was last time, else anywhere.")] = None,
-    host: Annotated[str, Parameter(help="The address to listen at; others than this machine's own need TLS.")] = "127.0.0.1",
-    name: Annotated[list[str] | None, Parameter(negative="", help="A name by which clients call this host; may be repeated.")] = None,
-    tls_cert: Annotated[Path | None, Parameter(help="A certificate (PEM).")] = None,
-    tls_key: Annotated[Path | None, Parameter(help="Its key (PEM).")] = None,
-    store: Annotated[str, Parameter(help="Another database: postgresql://USER@HOST/NAME. By default a file in the home.")] = "",
-    round: Annotated[
-        str | None, Parameter(help="Seconds between decisions; 0: on events. By default as last time, as are the next seven.")
-    ] = None,
-    quantum: Annotated[str | None, Parameter(help="On events: how often an order that moves by itself is looked at (60).")] = None,
-    placement: Annotated[str | None, Parameter(help="Which devices: first-free, consolidated[:preferred], ... (first-free).")] = None,
-    costs: Annotated[
-        str | None, Parameter(help="What starts, stops and moves are thought to cost, for policies: start=30,resume=60.")
-    ] = None,
-    min_run: Annotated[str | None, Parameter(help="Seconds for which a job that was started is not stopped for others (60).")] = None,
-    grace: Annotated[
-        str | None, Parameter(help="How long at most one that starts, or can save and has not yet, is not stopped for others (120).")
-    ] = None,
-    turn: Annotated[
-        str | None, Parameter(help="How often an order that moves by itself (LAS, fair share) may stop jobs for others; 0: always (60).")
-    ] = None,
-    victims: Annotated[
-        Literal["order", "least-lost"] | None,
-        Parameter(help="Which jobs are stopped for one that ranks higher: the lowest in the order, or those that lose least (order)."),
-    ] = None,
-    budget: Annotated[
-        str | None,
-        Parameter(help="Seconds that a decision may take: a later one is not waited for, and the last plan stands. 0: no bound (0)."),
-    ] = None,
-    prices: Annotated[str | None, Parameter(help="Money per device-hour, for policies: v100=0.74,k80=0.135, or a file.")] = None,
-    unknown_queues: Annotated[
-        Literal["refuse", "create"] | None, Parameter(help="What becomes of a job that names a queue which does not exist (refuse).")
-    ] = None,
-    end_by: Annotated[
-        str | None,
-        Parameter(help="End jobs that say nothing else by their loss: never, plateau:BOUND[%][@REPORTS], target:LOSS (never)."),
-    ] = None,
-    profiles: Annotated[Path | None, Parameter(help="A bundle of profiles that 'gantline profile' wrote.")] = None,
-    keep: Annotated[
-        str | None,
-        Parameter(
-            help="How long jobs that have ended stay at hand, with their output, until they are archived: 30d, or forever (forever)."
-        ),
-    ] = None,
-    keep_jobs: Annotated[
-        int | None, Parameter(help="How many of them stay at hand, whatever their age; output of the others is kept (10000).")
-    ] = None,
-    run_as: Annotated[
-        Literal["users", "service"] | None,
-        Parameter(
-            help="Under which accounts jobs run: the service's, or their users', which needs root. By default as last time, else users."
-        ),
-    ] = None,
-    preload: Annotated[
-        str | None, Parameter(help="Modules that are imported once, for Python jobs that are forked instead of started: torch,numpy.")
-    ] = None,
-    results: Annotated[Path | None, Parameter(help="A folder of finished simulations that the dashboard shows, too.")] = None,
-    detach: Annotated[bool, Parameter(negative="", help="Return when the service answers.")] = False,
-    **of_executor: Annotated[str, Parameter(help="Options of the executor's own, see below. By default as last time.")],
+    port: int | None = None,
+    host: str = "127.0.0.1",
+    name: list[str] | None = None,
+    tls_cert: Path | None = None,
+    tls_key: Path | None = None,
+    store: str = "",
+    round: str | None = None,
+    quantum: str | None = None,
+    placement: str | None = None,
+    costs: str | None = None,
+    min_run: str | None = None,
+    grace: str | None = None,
+    turn: str | None = None,
+    victims: Literal["order", "least-lost"] | None = None,
+    budget: str | None = None,
+    prices: str | None = None,
+    unknown_queues: Literal["refuse", "create"] | None = None,
+    end_by: str | None = None,
+    profiles: Path | None = None,
+    keep: str | None = None,
+    keep_jobs: int | None = None,
+    run_as: Literal["users", "service"] | None = None,
+    preload: str | None = None,
+    results: Path | None = None,
+    detach: bool = False,
+    **of_executor: str,
 ) -> int:
-    """Start the scheduler of this machine: it takes jobs over HTTP and runs them on its devices."""
-    need_libraries()
-    from gantline.live.losses import rule_of
-    from gantline.live.service.home import Home
-    from gantline.live.service.options import Options
-    from gantline.traces.files.policies import load_policy
+    """Start the scheduler of this machine: it takes jobs over HTTP and runs them on its devices.
 
+    Args:
+        devices: What there is: h200:1,cpu:16; in slices: h200/8. By default as last time, else what NVML finds and a
+            slot per core.
+        executor: What runs the jobs: local, or what an installed package brings. By default as last time, else local.
+        policy: The policy that decides: a name from 'gantline policy list'. By default as last time, else fifo.
+        port: Where to listen. By default where it was last time, else anywhere.
+        host: The address to listen at; others than this machine's own need TLS.
+        name: A name by which clients call this host; may be repeated.
+        tls_cert: A certificate (PEM).
+        tls_key: Its key (PEM).
+        store: Another database: postgresql://USER@HOST/NAME. By default a file in the home.
+        round: Seconds between decisions; 0: on events. By default as last time, as are the next seven.
+        quantum: On events: how often an order that moves by itself is looked at (60).
+        placement: Which devices: first-free, consolidated[:preferred], ... (first-free).
+        costs: What starts, stops and moves are thought to cost, for policies: start=30,resume=60.
+        min_run: Seconds for which a job that was started is not stopped for others (60).
+        grace: How long at most one that starts, or can save and has not yet, is not stopped for others (120).
+        turn: How often an order that moves by itself (LAS, fair share) may stop jobs for others; 0: always (60).
+        victims: Which jobs are stopped for one that ranks higher: the lowest in the order, or those that lose least
+            (order).
+        budget: Seconds that a decision may take: a later one is not waited for, and the last plan stands. 0: no bound
+            (0).
+        prices: Money per device-hour, for policies: v100=0.74,k80=0.135, or a file.
+        unknown_queues: What becomes of a job that names a queue which does not exist (refuse).
+        end_by: End jobs that say nothing else by their loss: never, plateau:BOUND[%][@REPORTS], target:LOSS (never).
+        profiles: A bundle of profiles that 'gantline profile' wrote.
+        keep: How long jobs that have ended stay at hand, with their output, until they are archived: 30d, or forever
+            (forever).
+        keep_jobs: How many of them stay at hand, whatever their age; output of the others is kept (10000).
+        run_as: Under which accounts jobs run: the service's, or their users', which needs root. By default as last
+            time, else users.
+        preload: Modules that are imported once, for Python jobs that are forked instead of started: torch,numpy.
+        results: A folder of finished simulations that the dashboard shows, too.
+        detach: Return when the service answers.
+        of_executor: Options of the executor's own, see below. By default as last time.
+    """
+    need_libraries()
     where = store or os.environ.get("GANTLINE_STORE", "")
     anew = anew_of(round, quantum, placement, costs, min_run, budget, prices, profiles)
     anew |= {"grace": finite_time_of(grace, "--grace")} if grace is not None else {}
@@ -155,13 +150,10 @@ def up(
 
 def check_executor(executor: str | None, devices: str | None, given: Mapping[str, str]) -> Sequence[str]:
     """Refuse an executor, devices and options that cannot be, as far as that is known before the home is read; returns warnings."""
-    from gantline.live.runner_options import checked
-    from gantline.live.runners import RUNNERS, find_runner, options_of
-
     known = {option.name for name in RUNNERS.entries() for option in options_of(name)}
     for name in given:
         if name not in known:
-            mine = [word for parameter in app.assemble_argument_collection() for word in parameter.names]
+            mine = [word for parameter in up_app.assemble_argument_collection() for word in parameter.names]
             raise UsageError("there is no such option", where=f"--{name}", fix=near(f"--{name}", [*mine, *(f"--{one}" for one in known)]))
     if executor is None and (devices is None or given):
         return ()
@@ -218,10 +210,6 @@ def anew_of(
     prices: str | None, profiles: Path | None,
 ) -> dict[str, Any]:  # fmt: skip
     """The rules that are given, each checked."""
-    from gantline.core.costs import Costs
-    from gantline.traces.files.placements import from_anywhere, load_placement
-    from gantline.traces.files.prices import read_prices
-
     found: dict[str, Any] = {"round": finite_time_of(round, "--round"), "min_run": finite_time_of(min_run, "--min-run")}
     found |= {"quantum": finite_time_of(quantum, "--quantum", above=True), "placement": placement, "costs": costs}
     found |= {"budget": finite_time_of(budget, "--budget")}
@@ -280,3 +268,50 @@ def _arguments(options: Options) -> list[str]:
 
 def _private(name: str, flags: int) -> int:
     return os.open(name, flags, 0o600)
+
+
+# ``gantline down``: the end of a service.
+
+down_app = App(name="down")
+
+
+@down_app.default
+def down(
+    *,
+    home: HomeOption = None,
+    keep_jobs: bool = False,
+    timeout: str = "5m",
+) -> int:
+    """End the service: its jobs are stopped and saved first, and go on when it is started again.
+
+    Args:
+        keep_jobs: Leave the jobs running; the next service adopts them.
+        timeout: How long to wait until it is gone.
+    """
+    limit = time_of(timeout, "--timeout") or 0.0
+    end = time.monotonic() + limit
+    with connect(home) as client:
+        answer = client.shutdown(drain=not keep_jobs)
+        if answer.get("why"):
+            say(f"warning: the jobs are left running, because their stop cannot be recorded: {answer['why']}")
+        while time.monotonic() < end:
+            if not _answers(client) and not _announced(home, answer["pid"]):
+                say(f"note: process {answer['pid']} has ended" + ("" if answer["drain"] else "; its jobs go on"))
+                return 0
+            time.sleep(0.1)
+    say(f"error: the service still runs after {timeout}")
+    return 1
+
+
+def _answers(client: Client) -> bool:
+    try:
+        client.status()
+    except UnreachableError:
+        return False
+    return True
+
+
+def _announced(home: Path | None, pid: int) -> bool:
+    """Whether the process still has its address in the home; it removes that when it has released everything."""
+    found = Home.find(home).announced()
+    return found is not None and found.get("pid") == pid

@@ -187,7 +187,7 @@ def _compile(kernel: Source, symbol: str, args: tuple[Any, ...]) -> Code:
     code = Code(symbol)
     with global_compiler_lock:
         made = compile_extra(target.typing_context, target.target_context, kernel.function, args, None, flags, {}, code, pipeline)
-    code.complete(made.fndesc.llvm_func_name, made.signature.return_type)
+        code.complete(made.fndesc.llvm_func_name, made.signature.return_type)
     return code
 
 

@@ -2,31 +2,148 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, replace
+from typing import Any
 
-from gantline.core.arrays import Bools
+import numpy as np
+import polars as pl
+
+from gantline.core.arrays import Bools, Floats
 from gantline.core.cluster import Cluster
-from gantline.core.errors import RefusedError
+from gantline.core.columns import Job
+from gantline.core.device_speeds import DeviceSpeeds
+from gantline.core.ending import WINDOW, EndingRule
+from gantline.core.errors import RefusedError, TraceError, near
 from gantline.core.policy import Policy
 from gantline.core.tables import Tables
-from gantline.engine.assembly.device_speeds import use_device_speeds
-from gantline.engine.assembly.endings import end_by_loss
-from gantline.engine.assembly.finders import find
+from gantline.engine.assembly.finders import check_promises, find
+from gantline.engine.assembly.goodput import Profiles, check_alone, use_profiles
 from gantline.engine.assembly.guard import Guard, asked
-from gantline.engine.assembly.models import is_from_trace, model_of
-from gantline.engine.assembly.promises import check_promises
-from gantline.engine.assembly.provided import provided_needs
-from gantline.engine.assembly.reservations import only_reserved
-from gantline.engine.assembly.rules import RunRules
+from gantline.engine.assembly.models import is_from_trace, model_of, use_throughputs
+from gantline.engine.assembly.rules import RunRules, provided_needs
 from gantline.engine.assembly.spec import RunSpec
 from gantline.engine.engine import Engine
+from gantline.models.learned_curves import LearnedCurves, read_scaling
+from gantline.models.model import PerformanceModel
+from gantline.models.parameter_servers import ServerModel
+from gantline.models.throughput_table import ThroughputTable
+from gantline.models.variable_devices import VariableDevices
+from gantline.traces.loss_curves import LOSS_HELP, losses_of
 from gantline.traces.option_estimates import fill_option_estimates
+from gantline.traces.options import WrittenOption, format_options, parse_options
 from gantline.traces.trace import Trace
 
-if TYPE_CHECKING:
-    from gantline.models.model import PerformanceModel
-    from gantline.models.throughput_table import ThroughputTable
+# --- jobs that end by their loss: how much work each really does, which policies do not see -----------------------------
+REPORTS = 100  # of every job, equally far apart in its work
+_PROGRESS = np.arange(1, REPORTS + 1) / REPORTS
+
+
+def end_by_loss(tables: Tables, jobs: Trace, rule: EndingRule) -> Bools | None:
+    """Cut the true work of jobs to where the rule ends them; the rows that were cut, or None where no rule is in force."""
+    if rule.kind == "never":
+        return None
+    cells = jobs.texts("loss") if "loss" in jobs.columns else []
+    if not any(cells):
+        what = f"no job of this trace has a loss curve, so '{rule}' would end none"
+        raise RefusedError(what, where="--end-by", fix=f"give the trace a column 'loss': {LOSS_HELP}")
+    if rule.kind == "plateau" and rule.window >= REPORTS:
+        what = f"a window of {rule.window} reports is never full: a simulated job reports its loss {REPORTS} times"
+        raise RefusedError(what, where="--end-by", fix=f"use a window below {REPORTS}, such as {replace(rule, window=WINDOW)}")
+    parts = _ends(cells, rule)
+    tables.F[Job.WORK, : len(parts)] *= parts
+    return np.asarray(parts < 1.0)
+
+
+def _ends(cells: list[str], rule: EndingRule) -> Floats:
+    """After which part of its work each job ends."""
+    curves: dict[str, float] = {"": 1.0}
+    for cell in cells:
+        if cell not in curves:  # many jobs share a curve
+            fires = rule.fires(losses_of(cell, _PROGRESS))
+            curves[cell] = float(_PROGRESS[int(fires.argmax())]) if fires.any() else 1.0
+    return np.array([curves[cell] for cell in cells])
+
+
+# --- GPUs that a trace keeps for single jobs (`reserved`): the job has this option and no other -------------------------
+_CELLS = ("type", "options", "min_gpus", "max_gpus")  # columns that define how a job may run
+
+
+def reservations(trace: Trace) -> dict[str, tuple[str, int]]:
+    """The type and number of GPUs that are kept for a job, by name."""
+    if "reserved" not in trace.columns:
+        return {}
+    some = trace.frame.filter(pl.col("reserved").fill_null("") != "").select("job", "reserved")
+    return {name: (kept.partition(":")[0], int(kept.partition(":")[2])) for name, kept in some.iter_rows()}
+
+
+def only_reserved(trace: Trace, cluster: Cluster) -> Trace:
+    """The same jobs, those with a reservation with that option alone."""
+    kept = reservations(trace)
+    if not kept:
+        return trace
+    frame = trace.frame
+    cells = {name: frame[name].to_list() for name in _CELLS if name in frame.columns} | {"gpus": frame["gpus"].to_list()}
+    cells.setdefault("type", [""] * frame.height)
+    for row, name in enumerate(frame["job"].to_list()):
+        if name in kept:
+            kind, gpus = kept[name]
+            _check(trace, cluster, row, kind, gpus, {column: values[row] for column, values in cells.items()})
+            ways = [way for way in _ways(cells, row) if (way.type, way.gpus) == (kind, gpus)]
+            only = {"type": kind, "options": format_options(ways[:1]), "min_gpus": gpus, "max_gpus": gpus, "gpus": gpus}
+            for column, values in cells.items():
+                values[row] = only.get(column, values[row])
+    columns = [pl.Series(name, values, dtype=frame.schema.get(name, pl.String)) for name, values in cells.items()]
+    return Trace(frame.with_columns(columns), trace.source, trace.notes)
+
+
+def _ways(cells: dict[str, list[Any]], row: int) -> tuple[WrittenOption, ...]:
+    return parse_options(cells["options"][row] or "") if "options" in cells else ()
+
+
+def _check(trace: Trace, cluster: Cluster, row: int, kind: str, gpus: int, cell: dict[str, Any]) -> None:
+    """Refuse a reservation that the cluster does not have, or that is no option of the job."""
+    what, fix = "", "reserve less, or another type"
+    listed = {(way.type, way.gpus) for way in parse_options(cell.get("options") or "")}
+    asked = not listed and cell["gpus"] == gpus and cell["type"] in (None, "", kind)
+    if kind not in cluster.types or cluster.gpus_of(kind) < gpus:
+        what = "which the cluster does not have"
+    elif not asked and (kind, gpus) not in listed:
+        what, fix = "which is no way for it to run", f"reserve the GPUs that it asks for, or list {kind}:{gpus}=SECONDS in 'options'"
+    if what:
+        text = f"job '{trace.frame['job'][row]}' reserves {gpus} GPUs of '{kind}', {what}"
+        raise TraceError(text, file=trace.source, line=row + 2, field="reserved", fix=fix)
+
+
+# --- devices of different speeds ----------------------------------------------------------------------------------------
+
+
+def use_device_speeds(spec: RunSpec, rules: RunRules, jobs: Trace, tables: Tables) -> Any:
+    """The performance model; an option that would be ignored is refused."""
+    speeds = rules.facts.device_speeds
+    if speeds is None and spec.locality != 1.0:
+        raise RefusedError("a locality penalty without speeds of devices", where="--locality", fix="give --device-speeds FILE.csv")
+    classes = classes_of(jobs, speeds)
+    if speeds is None:
+        return tables.performance
+    if tables.performance is not None:
+        raise RefusedError("another model of speeds is in use", where="--device-speeds", fix="leave one of them out")
+    return VariableDevices(speeds, spec.locality, dict(zip(tables.ids, classes)))
+
+
+def classes_of(jobs: Trace, speeds: DeviceSpeeds | None) -> list[str]:
+    """The class of each job, from the trace's column `speed_class`; empty cells mean the first class of the table."""
+    if speeds is None:
+        return []
+    first = speeds.classes[0]
+    named = [text or first for text in jobs.texts("speed_class")] if "speed_class" in jobs.columns else [first] * len(jobs)
+    for row, name in enumerate(named):
+        if name not in speeds.slowdown:
+            what = f"job '{jobs.texts('job')[row]}' has class '{name}', which the table of speeds does not"
+            raise RefusedError(what, where="--device-speeds", fix=f"{near(name, speeds.classes)}; it has {', '.join(speeds.classes)}")
+    return named
+
+
+# --- the run ------------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -56,13 +173,10 @@ def assemble(jobs: Trace, cluster: Cluster, policy: Policy, spec: RunSpec, rules
     speeds: ThroughputTable | None = find(spec, "throughputs", cluster)
     model = find(spec, "performance", cluster)
     for_model = None if regime.profiles else profiles
-    if for_model is not None:
-        from gantline.engine.assembly.goodput import Profiles, check_alone, use_profiles  # few runs have profiles
-
-        if isinstance(for_model, Profiles):
-            check_alone(performance=None if is_from_trace(model) else model, throughputs=speeds, scaling=_noise(spec.scaling))
-            jobs, model = use_profiles(jobs, cluster, for_model, policy, regime.round)
-            for_model = None
+    if isinstance(for_model, Profiles):
+        check_alone(performance=None if is_from_trace(model) else model, throughputs=speeds, scaling=_noise(spec.scaling))
+        jobs, model = use_profiles(jobs, cluster, for_model, policy, regime.round)
+        for_model = None
     if policy.keeps_reservations and not imitated:
         jobs = only_reserved(jobs, cluster)
     tables = rules.load(jobs, cluster)
@@ -94,15 +208,10 @@ def _model(tables: Tables, jobs: Trace, spec: RunSpec, speeds: ThroughputTable |
         raise RefusedError(what, where="--across-nodes", fix="give --throughputs FILE")
     model = model_of(given, jobs, tables.cluster, profiles)
     if speeds is not None:
-        from gantline.engine.assembly.throughputs import use_throughputs
-
         model = use_throughputs(tables, jobs, speeds, across=spec.across_nodes)
     noise = _noise(spec.scaling)
     if noise is None:
         return model
-    from gantline.models.learned_curves import LearnedCurves
-    from gantline.models.parameter_servers import ServerModel
-
     if speeds is not None or isinstance(model, ServerModel):
         fix = "leave it out: throughputs and parameter servers have ways of their own"
         raise RefusedError("speeds cannot be learned in this run", where="--scaling", fix=fix)
@@ -113,8 +222,6 @@ def _noise(scaling: str) -> float | None:
     """How far reports of speeds are off, where they are to be learned."""
     if scaling == "listed":
         return None
-    from gantline.models.learned_curves import read_scaling
-
     return read_scaling(scaling)
 
 

@@ -8,14 +8,21 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, redirect_stdout
-from typing import Any, TypeVar
+from dataclasses import dataclass, fields
+from typing import Any, ClassVar, TypeVar
 
-from gantline._alarm import Bell, TimeOverError, clock, may_end, with_alarm
-from gantline.core.errors import GantlineError, UsageError
-from gantline.core.policy import Policy
+from gantline._alarm import Bell, TimeOverError, clock, may_end, with_alarm, with_alarm_anywhere
+from gantline.core.cluster import Cluster
+from gantline.core.errors import GantlineError, RefusedError, UsageError, near
+from gantline.core.estimates import NEEDS
+from gantline.core.facts import NO_FACTS, Facts
+from gantline.core.plan import Misfit
+from gantline.core.policy import OrderPolicy, Policy, changed
 from gantline.engine.lost_turns import OverBudgetError, describe_error
+from gantline.engine.regime import Regime
+from gantline.policies.placement.device_rule import DeviceRule, FreeDevices, GangRequest, LatePlacementError
 
 Answer = TypeVar("Answer")
 Guard = Callable[[Callable[[], Answer]], Answer]
@@ -124,3 +131,115 @@ def within(seconds: float) -> _Within:
 
 def _late(seconds: float, how: str) -> OverBudgetError:
     return OverBudgetError(f"the policy {how} its budget of {seconds:.3g} s")
+
+
+# --- placement rules of users -------------------------------------------------------------------------------------------
+
+
+def bounded_rule(rule: DeviceRule, name: str, budget: float | None) -> DeviceRule:
+    """The rule with the bound that policies of users have; how long ours take is known."""
+    if type(rule).__module__.startswith("gantline."):
+        return rule
+    return (WaitingBoundedRule if rule.waits else BoundedRule)(rule, name, DEFAULT_BUDGET if budget is None else budget)
+
+
+@dataclass(frozen=True)
+class BoundedRule(DeviceRule):
+    """Asks another rule, which has so many seconds for each answer; what it prints goes to stderr."""
+
+    rule: DeviceRule
+    name: str
+    seconds: float
+
+    def choose(self, gang: GangRequest, free: FreeDevices) -> Sequence[int] | None:
+        return self._within(lambda: self.rule.choose(gang, free), f"placement '{self.name}', job '{gang.job}'")
+
+    def turn(self, gang: GangRequest) -> Any:
+        return self._within(lambda: self.rule.turn(gang), f"placement '{self.name}', job '{gang.job}'")
+
+    def on(self, cluster: Cluster, facts: Facts = NO_FACTS) -> DeviceRule:
+        found = self._within(lambda: self.rule.on(cluster, facts), f"placement '{self.name}'")
+        return type(self)(found, self.name, self.seconds)
+
+    def _within(self, call: Callable[[], Answer], where: str) -> Answer:
+        try:
+            with redirect_stdout(sys.stderr):
+                return with_alarm_anywhere(call, self.seconds)
+        except TimeOverError:
+            what = f"was interrupted after {self.seconds:.3g} s without an answer"
+            raise LatePlacementError(what, where=where, fix="let it answer sooner, or give --budget") from None
+
+
+@dataclass(frozen=True)
+class WaitingBoundedRule(BoundedRule):
+    """The same for a rule that may make gangs wait."""
+
+    waits: ClassVar[bool] = True
+
+
+# --- the policy as a run has it, on either clock, in a rollout and after a switch ---------------------------------------
+_STATED = ("name", "paper", "shares_devices", "names_devices", "keeps_reservations", "believes", "node_sizes", "usual_round", "promises")
+
+#: what users may still say of an order, and what is so without a word
+_NOT_ASKED = {
+    "linear": "key() is read, and compiled as far as that is possible",
+    "per_job": "key() is asked about all jobs, unless it can be compiled",
+}
+
+
+def settled(policy: Policy, regime: Regime, guard: Guard[Any] | None = None) -> Policy:
+    """The policy as it behaves in this regime.
+
+    Nothing else about a run is written into a policy: costs, prices and the like are in every snapshot. One that is bounded by a guard
+    first states, within its budget, what a run must know of it before its first turn.
+    """
+    if guard is None:
+        return _as_read(policy, regime)
+
+    def meet() -> Policy:
+        found = _as_read(policy, regime)
+        _ = [getattr(found, name) for name in _STATED], found.only_starts(), found.order_moves()
+        _check(found)
+        return found
+
+    return asked(policy, guard, meet)
+
+
+def _as_read(policy: Policy, regime: Regime) -> Policy:
+    """The policy as it behaves in this regime; a parameter that was set and says nothing there is refused."""
+    for part in policy.members():
+        _as_read(part, regime)
+    found = policy.for_regime(regime.name)
+    unread = (*regime.settles, *found.unread(regime.name))
+    for name in changed(policy):
+        if name in unread:
+            why = (
+                f"regime '{regime.name}' decides that itself"
+                if name in regime.settles
+                else "nothing reads it beside the others as they are"
+            )
+            what = f"parameter '{name}' of policy '{policy.name}' says nothing: {why}"
+            raise RefusedError(what, where=f"--regime {regime.name}", fix=f"leave {name} out, or see docs/policies/{policy.name}.md")
+    return found
+
+
+def _check(policy: Policy) -> None:
+    """Refuse what a policy states about itself where it cannot be meant."""
+    where = f"policy '{kind_of(policy).__name__}'"
+    for need in frozenset(policy.needs):
+        if need not in NEEDS:
+            raise UsageError(f"unknown need '{need}'", where=where, fix=near(str(need), NEEDS))
+    if isinstance(policy, OrderPolicy):
+        stated = (
+            ("misfit", policy.misfit, (Misfit,), "a gantline.Misfit"),
+            ("preempt", policy.preempt, (bool, int), "True or False"),
+            ("by_key()", policy.by_key(), (bool, int), "True or False"),
+            ("backfill_depth()", policy.backfill_depth(), (int, float), "a number"),
+        )
+        for what, value, kinds, right in stated:
+            if not isinstance(value, kinds):
+                raise UsageError(f"{what} is {value!r:.40}", where=where, fix=right)
+        for what, why in _NOT_ASKED.items():
+            if hasattr(policy, what) and what not in {item.name for item in fields(policy)}:
+                fix = "leave it out; `gantline policy show` says what becomes of key()"
+                raise UsageError(f"'{what}' is not asked for: {why}", where=where, fix=fix)

@@ -10,23 +10,20 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import numpy as np
+
 from gantline.core.cluster import Cluster
-from gantline.core.columns import HOST_RESOURCES, Option
+from gantline.core.columns import HOST_RESOURCES, Job, Option
 from gantline.core.costs import Costs
 from gantline.core.errors import RefusedError
 from gantline.core.facts import NO_FACTS, Facts
 from gantline.core.policy import Policy
 from gantline.core.snapshot import Snapshot
 from gantline.core.tables import Tables
-from gantline.engine.assembly.bounded_rule import bounded_rule
-from gantline.engine.assembly.finders import find
-from gantline.engine.assembly.grid import grid_of
-from gantline.engine.assembly.guard import Guard, asked, guard_of
+from gantline.engine.assembly.finders import find, grid_of, stops_of
+from gantline.engine.assembly.guard import Guard, asked, bounded_rule, guard_of, settled
 from gantline.engine.assembly.load import load_tables
-from gantline.engine.assembly.policy import settled
-from gantline.engine.assembly.provided import FACTUAL, factual_needs
 from gantline.engine.assembly.spec import RunSpec
-from gantline.engine.assembly.stops import stops_of
 from gantline.engine.engine import Engine
 from gantline.engine.lost_turns import Incident
 from gantline.engine.regime import Regime, find_regime
@@ -39,6 +36,46 @@ from gantline.policies.placement.rules import PlacementRule
 from gantline.traces.files.placements import GivenPlacement, load_placement, placement_of
 from gantline.traces.files.policies import load_policy
 from gantline.traces.trace import Trace
+
+
+# --- what a run provides of a policy's needs ----------------------------------------------------------------------------
+def provided_needs(tables: Tables, facts: Facts = NO_FACTS) -> frozenset[str]:
+    """Those of `gantline.core.estimates.NEEDS` that do not depend on estimates of work."""
+    found = {"rates", "deadlines"}
+    if np.isfinite(tables.F[Job.DEADLINE]).any():
+        found.add("some-deadline")
+    if tables.performance is not None:
+        found |= {"pairs", "scaling"}
+    elif lists_curves(tables):
+        found.add("scaling")
+    return frozenset(found) | factual_needs(facts)
+
+
+#: needs that are facts of the run, whatever its jobs are
+FACTUAL = frozenset({"carbon", "power", "prices"})
+
+
+def factual_needs(facts: Facts) -> frozenset[str]:
+    """Those of them that the run has."""
+    there = {"carbon": facts.grid.carbon is not None, "power": bool(facts.grid.power), "prices": bool(facts.prices)}
+    return frozenset(name for name, is_there in there.items() if is_there)
+
+
+def lists_curves(tables: Tables) -> bool:
+    """Whether the options list speeds for other numbers of devices: for one at least, and for all that may change their size."""
+    count = tables.I[Job.OPTION_COUNT]
+    if count.max(initial=0) < 2:
+        return False
+    owner = np.repeat(np.arange(len(count)), count)
+    entry = np.arange(len(owner)) + np.repeat(tables.I[Job.OPTION_FIRST] - (np.cumsum(count) - count), count)
+    gpus = tables.options.I[Option.GPUS][entry]
+    sizes = np.unique(np.stack([owner[gpus > 0], gpus[gpus > 0]]), axis=1)[0]
+    listed = np.bincount(sizes, minlength=len(count)) > 1
+    elastic = tables.I[Job.MIN_GPUS] < tables.I[Job.MAX_GPUS]
+    return bool(listed.any() and listed[elastic].all())
+
+
+# --- rules --------------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from gantline.core.node_events import NodeEvent
 from gantline.core.phases import HELD_BACK, RUNNING
 from gantline.core.reasons import Reason
 from gantline.engine.advance import next_finish
-from gantline.engine.drivers.prompt import Prompt
+from gantline.engine.drivers.executors import Prompt
 from gantline.engine.drivers.stepping import Stepping
 from gantline.engine.engine import Engine
 from gantline.engine.executor import Executor

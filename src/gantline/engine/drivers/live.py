@@ -1,29 +1,135 @@
 """Wall time: the same six steps, with a wait in place of a jump.
 
 Inputs and reports come from other threads. Whatever has come is stamped with the time at which the loop takes it up, given to `on_messages`
-(which writes it down), and only then enters, exactly as an input of a simulation at that time would. Appointments of the agenda are kept at
-the instant that they name, even if the loop is a little late. So what was stamped is complete: folding it again, in virtual
-time, gives the same plans, and that is how a loop goes on after a restart (`fold`).
+(which writes it down), and only then enters, exactly as an input of a simulation at that time would. Appointments of the agenda are kept
+at the instant that they name, even if the loop is a little late. So what was stamped is complete: folding it again, in virtual time,
+gives the same plans, and that is how a loop goes on after a restart (`fold`).
 """
 
 from __future__ import annotations
 
+import heapq
 import math
+import threading
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import ClassVar
+from typing import Any, ClassVar, Protocol
 
 from gantline.core.columns import Job
 from gantline.core.inputs import Input, JobRequest, Report, Submit
 from gantline.core.node_events import NodeEvent
 from gantline.engine.drivers.acknowledged import Acknowledged
-from gantline.engine.drivers.message_queue import Clock, Message, MessageQueue
 from gantline.engine.drivers.stepping import Stepping
 from gantline.engine.engine import Engine
 from gantline.engine.executor import USUAL, Can, Executor, Order
 from gantline.policies.admission.rules import AdmissionRule
 
+# --- messages of other threads, each taken up as soon as it can be or at a given time -----------------------------------
+_SOON = 0.5  # seconds after which the queue is checked in any case
+
+
+class Clock(Protocol):
+    """Seconds since some beginning; it never goes back."""
+
+    def now(self) -> float: ...
+
+
+@dataclass
+class Message:
+    """What enters together, at one instant; `done` is called with the error if there was one, when it is safe to answer the sender."""
+
+    values: Sequence[Input] = ()
+    done: Callable[[BaseException | None], None] = lambda error: None
+    open: Callable[[float], tuple[Sequence[Input], Sequence[Any]]] | None = None  # gives values and notes when it is taken up
+    alone: bool = False  # its checks must see everything that came before
+    must: bool = False  # it has happened: it cannot be refused, only wait until it can be written down
+    notes: Sequence[Any] = ()  # whatever else is to be written down with it
+    call: Callable[[], None] | None = None  # something to do between two steps, in the thread that owns the engine
+
+
+class MessageQueue:
+    """Messages in the order in which they came. Everything may be called from any thread."""
+
+    def __init__(self, clock: Clock) -> None:
+        self.clock = clock
+        self.stopping = False
+        self._changed = threading.Condition()
+        self._messages: deque[Message] = deque()
+        self._timed: list[tuple[float, int, Message]] = []
+        self._count = 0
+        self._postponed: list[Message] = []  # could not be written down yet
+        self._blocked_until = 0.0  # nothing is taken up before
+
+    def post(self, message: Message) -> None:
+        """Something has come."""
+        with self._changed:
+            self._messages.append(message)
+            self._changed.notify()
+
+    def post_at(self, time: float, message: Message) -> None:
+        """Something to be taken up then."""
+        with self._changed:
+            self._count += 1
+            heapq.heappush(self._timed, (time, self._count, message))
+            self._changed.notify()
+
+    def postpone(self, messages: Sequence[Message], seconds: float) -> None:
+        """They come first when the queue is open again, which is after so many seconds."""
+        self._postponed += messages
+        self._blocked_until = self.clock.now() + seconds
+
+    def stop(self) -> None:
+        """Nothing is waited for any more."""
+        with self._changed:
+            self.stopping = True
+            self._changed.notify()
+
+    def ring(self) -> None:
+        """Wake all waiting threads."""
+        with self._changed:
+            self._changed.notify_all()
+
+    def take(self) -> list[Message]:
+        """Messages that may enter together."""
+        with self._changed:
+            now = self.clock.now()
+            if now < self._blocked_until:
+                return []
+            found, self._postponed = self._postponed, []
+            while self._timed and self._timed[0][0] <= now:
+                found.append(heapq.heappop(self._timed)[2])
+            while self._messages and not (found and (self._messages[0].alone or found[-1].alone)):
+                found.append(self._messages.popleft())
+            return found
+
+    def take_behind(self) -> list[Message]:
+        """Messages that may enter while a decision is being made; waits a little where there are none."""
+        with self._changed:
+            if not self._may_enter_behind() or self.clock.now() < self._blocked_until:
+                self._changed.wait(_SOON)
+                return []
+            found = []
+            while self._may_enter_behind():
+                found.append(self._messages.popleft())
+            return found
+
+    def _may_enter_behind(self) -> bool:
+        return bool(self._messages) and not self._messages[0].alone and self._messages[0].call is None
+
+    def wait(self, until: float) -> None:
+        """Wait for a message, or until then."""
+        with self._changed:
+            now = self.clock.now()
+            blocked = now < self._blocked_until
+            if self.stopping or (self._messages and not blocked):
+                return
+            timed = self._timed[0][0] if self._timed else math.inf
+            left = min(until, self._blocked_until if blocked or self._postponed else timed) - now
+            self._changed.wait(None if left == math.inf else max(0.0, min(left, threading.TIMEOUT_MAX)))
+
+
+# --- the loop -----------------------------------------------------------------------------------------------------------
 Script = Iterable[tuple[float, Input]]  # what was received, and when
 
 

@@ -1,19 +1,25 @@
-"""Clock and counters of the compiled loops, and the codes they return."""
+"""Clock, bounds and counters of the compiled loops, the codes they return, and how they take a policy."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
 from gantline.core.arrays import Floats, Ints
+from gantline.core.columns import Job
 from gantline.core.constants import Constants
 from gantline.core.plan import Plan
+from gantline.core.policy import OrderPolicy, Policy
+from gantline.core.tables import Tables
 from gantline.engine.engine import Engine
 from gantline.engine.regime import Regime
+from gantline.engine.settings import Switch
+from gantline.engine.state import State
 
 
 class LoopTime(Constants):
@@ -95,3 +101,25 @@ def count_in(engine: Engine, clock: LoopClock) -> None:
     engine.decisions += int(clock.number[LoopCount.DECISIONS])
     engine.started += int(clock.number[LoopCount.STARTED])
     engine.stopped += int(clock.number[LoopCount.STOPPED])
+
+
+# --- a policy as compiled loops take it ---------------------------------------------------------------------------------
+
+
+def take_order(state: State, policy: Policy) -> None:
+    """Whether the order stops gangs, and what may pass one that does not fit."""
+    assert isinstance(policy, OrderPolicy)
+    state.SI[Switch.PREEMPT] = int(policy.preempt or state.regime.strict)
+    state.SI[Switch.MISFIT] = 1 if state.regime.strict else int(policy.misfit)
+
+
+@contextmanager
+def as_priorities(numbers: Floats | None, tables: Tables) -> Iterator[None]:
+    """While a loop runs, the numbers of a key that was read replace the priorities; None: it needs none."""
+    given = tables.F[Job.PRIORITY].copy()
+    if numbers is not None:
+        tables.F[Job.PRIORITY] = numbers
+    try:
+        yield
+    finally:
+        tables.F[Job.PRIORITY] = given

@@ -1,21 +1,99 @@
-"""One run in virtual time, by the fastest loop that supports it.
+"""One run in virtual time, by the fastest loop that supports it; each reports whether it accepts the run, and why not.
 
-A run that needs nothing between two decisions but the policy's key is taken through the six steps inside one compiled function
-(`compiled`), as far as that goes; every other one step by step (`stepping`), with the same result.
+records     the key is a sum over columns and its jobs are lines of memory: a decision costs what changes
+tables      the key is such a sum, and keys of all jobs that run are added up at every decision
+questions   the loop is compiled, and the policy is asked at every decision
+steps       the policy is asked at every decision, and Python does the steps (`stepping`): accepts every run
+
+A compiled loop takes a run as far as it goes, and leaves the rest to the steps; the result is the same.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple, cast
 
+from gantline.core.policy import OrderPolicy, runs_by_key
 from gantline.engine import beside_reasons
+from gantline.engine.drivers.acknowledged import Acknowledged
 from gantline.engine.drivers.checkpoints import NO_CHECKPOINTS, Checkpoints
-from gantline.engine.drivers.compiled import LoopReport, report_on, run_compiled
-from gantline.engine.drivers.loop_clock import LoopBounds, Outcome
-from gantline.engine.drivers.stepping import Driver, Stepping
-from gantline.engine.drivers.virtual import Virtual
+from gantline.engine.drivers.executors import EXECUTORS, make_executor
+from gantline.engine.drivers.key_reading import Within, plainly, read_key
+from gantline.engine.drivers.loop_clock import LoopBounds, LoopEnd, Outcome, as_priorities
+from gantline.engine.drivers.record_loop import run_on_records
+from gantline.engine.drivers.stepping import Driver, Stepping, Virtual
+from gantline.engine.drivers.table_loop import run_asking_keys, run_asking_plans, run_on_tables
+from gantline.engine.engine import Engine
+from gantline.engine.executor import Executor
 from gantline.engine.lists import RowCount
+
+LOOPS = ("records", "tables", "questions", "steps", "imitation")  # the fastest first
+
+
+class LoopReport(NamedTuple):
+    """The loop that ran, and why each faster one did not."""
+
+    name: str
+    refused: dict[str, str]
+
+    def lines(self) -> list[str]:
+        """The loop, then one line per reason."""
+        whys = dict.fromkeys(self.refused.values())
+        faster = {why: ", ".join(name for name in self.refused if self.refused[name] == why) for why in whys}
+        return [f"loop: {self.name}", *(f"not {names}: {why}" for why, names in faster.items())]
+
+    def left_for_steps(self, now: float) -> LoopReport:
+        """The same where this loop could not go on: Python does the steps from there on."""
+        why = f"from {now:g} s on the policy must be asked for whole plans"
+        return LoopReport("steps", dict.fromkeys(LOOPS[: LOOPS.index("steps")], why) | self.refused)
+
+
+def report_on(name: str, *whys: str) -> LoopReport:
+    """The loop of that name; `whys` are the reasons of the faster ones, the last for all that are left."""
+    faster = LOOPS[: LOOPS.index(name)]
+    return LoopReport(name, {loop: whys[min(place, len(whys) - 1)] for place, loop in enumerate(faster)})
+
+
+def run_compiled(engine: Engine, bounds: LoopBounds, obstacle: str = "") -> tuple[LoopEnd | None, LoopReport]:
+    """Run to the end, or as far as compiled code supports this policy and this run; None: not at all.
+
+    `obstacle` is what has to be done in Python between two decisions of this run.
+    """
+    policy, state = engine.policy, engine.state
+    if obstacle:
+        return None, report_on("steps", obstacle)
+    if not isinstance(policy, OrderPolicy):
+        return None, report_on("steps", "the policy makes plans, not an order")
+    if state.regime.ties_keep_order:
+        return None, report_on("steps", f"regime '{state.regime.name}' breaks ties by the last order")
+    read = read_key(policy, state, engine.guard, engine.quotas.active)
+    if read.key is not None:
+        with as_priorities(read.numbers, state.tables):
+            if read.on_records:
+                return LoopEnd(run_on_records(engine, read.key, bounds)), report_on("records")
+            return run_on_tables(engine, read.key, bounds), report_on("tables", read.why_tables)
+    with engine.asked_often():
+        within: Within = cast(Any, engine.guard) or plainly  # of whole plans elsewhere
+        if within(lambda: runs_by_key(policy)) and not within(policy.backfill_depth):
+            ending = run_asking_keys(engine, policy, within, bounds)
+        else:
+            ending = run_asking_plans(engine, bounds)
+    return ending, report_on("questions", read.why_asked)
+
+
+# --- how time passes ----------------------------------------------------------------------------------------------------
+
+
+def make_driver(executor: str | Executor, engine: Engine) -> Driver:
+    """How time passes in a run with that executor."""
+    if executor == "instant":
+        EXECUTORS.find("instant")  # refused where a package brings another thing of that name
+        return Virtual()
+    found = make_executor(executor, engine.state) if isinstance(executor, str) else executor
+    return Acknowledged(engine, found)
+
+
+# --- the run ------------------------------------------------------------------------------------------------------------
 
 
 @dataclass

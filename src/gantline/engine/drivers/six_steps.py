@@ -2,7 +2,7 @@
 
     1. the next instant     2. what has finished     3. what has arrived     4. order     5. walk     6. when to look again
 
-What a step does depends on where the jobs are: on records (`dense_verbs`) or in the tables (`python_keys.table_verbs`). Each of these has
+What a step does depends on where the jobs are: on records (`dense_verbs`) or in the tables (`table_loop`). Each of these has
 verbs of its own, and `loop_over` compiles the steps with them.
 """
 

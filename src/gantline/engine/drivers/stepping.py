@@ -2,8 +2,8 @@
 
     1. the next instant     2. gangs that have ended     3. inputs     4. jobs that have arrived     5. decide     6. commit
 
-A driver beside it decides how time passes and what has been acknowledged (`virtual`, `acknowledged`, `live`); when the policy is
-asked is up to the agenda. The compiled loops take the same steps with the same result, see `simulation`.
+A driver beside it decides how time passes and what has been acknowledged (`Virtual`, `acknowledged`, `live`); when the policy is asked is
+up to the agenda. The compiled loops take the same steps with the same result, see `simulation`.
 """
 
 from __future__ import annotations
@@ -12,18 +12,18 @@ import math
 from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol
+from typing import ClassVar, Protocol
 
 import numpy as np
 
-from gantline.core.arrays import Ints
+from gantline.core.arrays import Floats, Ints
 from gantline.core.columns import DOWN, Device, Job
+from gantline.core.inputs import Input
 from gantline.core.plan import Plan
 from gantline.core.reasons import Reason
-from gantline.engine.advance import arrive, next_finish
+from gantline.engine.advance import arrive, finish_due, next_finish
 from gantline.engine.agenda import Agenda
 from gantline.engine.drivers.loop_clock import STALL
-from gantline.engine.drivers.standstill import Standstill
 from gantline.engine.engine import Engine
 from gantline.engine.lists import RowCount
 from gantline.engine.lost_turns import Incident
@@ -32,8 +32,46 @@ from gantline.engine.state import State
 from gantline.models.estimate_chain import Estimates
 from gantline.policies.admission.rules import AdmissionRule
 
-if TYPE_CHECKING:
-    from gantline.core.inputs import Input
+# --- runs in which gangs start and stop without end and none works ------------------------------------------------------
+MOVES = 400  # starts and stops between two looks
+WHY = "jobs are started and stopped, and none of them does any work: changes take as long as jobs are left alone"
+
+
+class Standstill:
+    """What had been done at the last look."""
+
+    def __init__(self, engine: Engine) -> None:
+        self.engine, self.state = engine, engine.state
+        self._attained: Floats | None = None
+        self._next_look = engine.moves + MOVES
+
+    def after_moves(self) -> bool:
+        """Whether no gang has worked in many starts and stops; asked after every decision."""
+        if self.engine.moves < self._next_look:
+            return False
+        self._next_look = self.engine.moves + MOVES
+        return self.is_here(self.state.now)
+
+    def is_here(self, now: float, attained: Floats | None = None, to_come: bool | None = None) -> bool:
+        """Whether no gang has worked since the last look and nothing is to come; then the run's incidents say so.
+
+        By default the tables say what jobs have attained and whether more are to come.
+        """
+        state = self.state
+        if attained is None:
+            F, rows = state.tables.F, state.running_rows
+            attained = F[Job.SERVICE].copy()
+            attained[rows] += np.maximum(0.0, now - F[Job.SINCE][rows])
+        if to_come is None:
+            to_come = bool(state.lists.number[RowCount.NEXT] < state.tables.count)
+        before, self._attained = self._attained, attained
+        if to_come or before is None or len(before) != len(attained) or (attained > before).any():
+            return False
+        self.engine.incidents.append(Incident(now, state.decision, f"{WHY}: given up"))
+        return True
+
+
+# --- the loop -----------------------------------------------------------------------------------------------------------
 
 
 class Driver(Protocol):
@@ -244,3 +282,50 @@ class Stepping:
             self.give_up()
             return True
         return not self.inputs and standstill.after_moves()
+
+
+# --- virtual time -------------------------------------------------------------------------------------------------------
+
+
+class Virtual:
+    """A driver without a state of its own."""
+
+    gives_up: ClassVar[bool] = True
+
+    def wait(self, loop: Stepping) -> float:
+        return loop.agenda.next_look(loop.next_input())
+
+    def elapse(self, loop: Stepping, until: float) -> None:
+        loop.state.now = until
+
+    def settle(self, loop: Stepping) -> bool:
+        in_order = self._settle_in_order(loop) if loop.engine.grants.minds_changes else False
+        return self._finish_due(loop) or in_order
+
+    def take_in(self, loop: Stepping, value: Input) -> None:
+        loop.engine.apply(value)
+
+    def follow(self, loop: Stepping) -> None:
+        """Nothing to do: it is carried out already."""
+
+    def _settle_in_order(self, loop: Stepping) -> bool:
+        """Speeds change at the instant at which a mate ends or a model says so, not at the end of the round."""
+        state, grants, now, ended = loop.state, loop.engine.grants, loop.state.now, False
+        while not state.regime.finish_at_boundary:
+            due = min(next_finish(state.tables.F, state.tables.I, state.lists), grants.speeds_until)
+            if due >= now:
+                break
+            state.now = due
+            ended |= self._finish_due(loop)
+            if grants.speeds_until <= due:
+                grants.refresh()
+        state.now = now
+        return ended
+
+    def _finish_due(self, loop: Stepping) -> bool:
+        state, grants = loop.state, loop.engine.grants
+        finish_due(state.matrices, state.lists, state.now, state.rules, state.log.columns)
+        ended = int(state.lists.number[RowCount.FINISHED]) > 0
+        if ended and grants.minds_changes:
+            grants.forget_finished()
+        return ended

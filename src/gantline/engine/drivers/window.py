@@ -6,7 +6,7 @@ decides as the whole table would: a test holds the logs of both against each oth
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,21 +18,17 @@ from gantline.core.tables import Tables
 from gantline.engine.declared_key import LinearKey, coefficients
 from gantline.engine.dense.backfill import forecast
 from gantline.engine.dense.devices import devices
-from gantline.engine.dense.gangs import LoopSetting, loop_log
+from gantline.engine.dense.gangs import LoopSetting, loop_log, to_lines
 from gantline.engine.dense.heap import HEAPS, Heaps, heaps
 from gantline.engine.dense.keys import Key
 from gantline.engine.dense.low_ranks import Pass, PassCount, PassLine
 from gantline.engine.dense.queues import Lane, Lanes, queues
 from gantline.engine.dense.records import RECORD_FLOATS, RECORD_INTS, Record, Records
-from gantline.engine.dense.transfer import to_lines
-from gantline.engine.drivers.dense import aligned, motion
-from gantline.engine.drivers.dense_verbs import OnRecords, run_records
 from gantline.engine.drivers.loop_clock import LoopTime, Outcome, clock, count_in
+from gantline.engine.drivers.record_loop import OnRecords, aligned, motion, run_records
+from gantline.engine.drivers.simulation import Simulation
 from gantline.engine.lists import RowCount
 from gantline.engine.log import Interval, Log, LogSize
-
-if TYPE_CHECKING:
-    from gantline.engine.drivers.simulation import Simulation
 
 
 class Kept(Protocol):

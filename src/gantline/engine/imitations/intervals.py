@@ -1,16 +1,18 @@
-"""Which job held what from when to when, as an original reports it, in the log of a run."""
+"""What an original reports, in the tables and the log of a run: what became of jobs, and which job held what from when to when."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from gantline.core.columns import Job
+from gantline.core.phases import Phase
+from gantline.core.reasons import Reason
 from gantline.engine.drivers.simulation import Simulation
 from gantline.engine.log import Interval
 
@@ -47,6 +49,44 @@ def write_log(
     log.LF[Interval.START, :n], log.LF[Interval.END, :n] = begin, end
     log.LD[:total] = held
     log.LN[:] = n, total
+
+
+class HeldInterval(NamedTuple):
+    """A job held these devices from begin to end."""
+
+    row: int
+    begin: float
+    end: float
+    devices: Sequence[int]
+    reason: Reason  # why it held them no longer
+    option: int = -1  # row of its option; below zero: its first
+
+
+def write_intervals(simulation: Simulation, intervals: Iterable[HeldInterval]) -> None:
+    """Write them as they come, which is in the order of their beginnings."""
+    held = list(intervals)
+    row, begin, end, devices, reason, option = zip(*held) if held else ((),) * 6
+    first = simulation.state.tables.I[Job.OPTION_FIRST, np.array(row, dtype=np.int64)]
+    write_log(
+        simulation, row=row, option=np.where(np.array(option) < 0, first, option), reason=[int(each) for each in reason], begin=begin,
+        end=end, gpus=[len(each) for each in devices], devices=[device for each in devices for device in each],
+    )  # fmt: skip
+
+
+def write_jobs(
+    simulation: Simulation, *, service: ArrayLike, first_start: ArrayLike, finish: ArrayLike, restarts: ArrayLike,
+    gpu_time: ArrayLike | None = None, done: ArrayLike = 0.0, unfinished: ArrayLike = int(Phase.PENDING),
+) -> None:  # fmt: skip
+    """What became of each job: times are NaN where there is none; jobs without an end have `done` a part of their work, and their phase."""
+    F, I = simulation.state.tables.F, simulation.state.tables.I
+    F[Job.SERVICE] = service
+    F[Job.GPUTIME] = F[Job.SERVICE] * I[Job.GPUS] if gpu_time is None else gpu_time
+    F[Job.FIRST_START] = F[Job.MARK] = first_start
+    F[Job.FINISH] = finish
+    ended = ~np.isnan(F[Job.FINISH])
+    F[Job.DONE] = F[Job.SAFE] = F[Job.WORK] * np.where(ended, 1.0, done)
+    I[Job.RESTARTS] = I[Job.PREEMPTIONS] = restarts
+    I[Job.PHASE] = np.where(ended, int(Phase.COMPLETED), unfinished)
 
 
 @dataclass(frozen=True, slots=True)

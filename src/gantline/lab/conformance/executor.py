@@ -62,6 +62,16 @@ class _Trial(ABC):
         self._bench.executor.send(order, self._bench.now())
         self._newest[row] = order
 
+    def start(self, row: int, epoch: int, devices: tuple[int, ...], **more: object) -> Report:
+        """Order a start, and wait until it is acknowledged."""
+        self.order(Verb.START, row, epoch, devices, **more)
+        return self.news(News.STARTED, row, epoch)
+
+    def stop(self, row: int, epoch: int, **more: object) -> None:
+        """Order a stop, and wait until it is acknowledged."""
+        self.order(Verb.STOP, row, epoch, (), **more)
+        self.news(News.STOPPED, row, epoch)
+
     def until(self, true: Callable[[Report], bool], what: str) -> Report:
         """Wait for a report; those received earlier count, too."""
         begun = last = self._bench.now()
@@ -86,9 +96,8 @@ class _Trial(ABC):
         """What is received when nothing should happen any more, for twice as long as another job takes to start and to stop."""
         self._received = []
         begun, self._others = self._bench.now(), self._others + 1
-        for verb, news in ((Verb.START, News.STARTED), (Verb.STOP, News.STOPPED)):
-            self.order(verb, _OTHER, self._others, (3,))
-            self.news(news, _OTHER, self._others)
+        self.start(_OTHER, self._others, (3,))
+        self.stop(_OTHER, self._others)
         end = begun + max(self.calm, 2.0 * (self._bench.now() - begun))
         while self._bench.now() < end:
             self._received += self._bench.receive()
@@ -100,18 +109,14 @@ class InPlaceContract(_Trial):
 
     def test_it_goes_on_with_other_devices(self) -> None:
         self.begin(Can.DEVICES)
-        self.order(Verb.START, 0, 1, (0,))
-        self.news(News.STARTED, 0, 1)
-        self.order(Verb.START, 0, 2, (0, 1), onto=1)
-        assert set(self.news(News.STARTED, 0, 2).devices) == {0, 1}
+        self.start(0, 1, (0,))
+        assert set(self.start(0, 2, (0, 1), onto=1).devices) == {0, 1}
         assert not [r for r in self._received if r.news in _ENDS]
-        self.order(Verb.STOP, 0, 2)
-        self.news(News.STOPPED, 0, 2)
+        self.stop(0, 2)
 
     def test_who_has_ended_does_not_go_on(self) -> None:
         bench = self.begin(Can.DEVICES)
-        self.order(Verb.START, 0, 1, (0,))
-        self.news(News.STARTED, 0, 1)
+        self.start(0, 1, (0,))
         bench.finish(0)
         self.news(News.FINISHED, 0, 1)
         self._received = []
@@ -121,23 +126,18 @@ class InPlaceContract(_Trial):
 
     def test_what_it_gives_up_can_be_used_when_it_has_switched(self) -> None:
         self.begin(Can.DEVICES)
-        self.order(Verb.START, 0, 1, (0, 1))
-        self.news(News.STARTED, 0, 1)
-        self.order(Verb.START, 0, 2, (0,), onto=1)
-        assert set(self.news(News.STARTED, 0, 2).devices) == {0}
+        self.start(0, 1, (0, 1))
+        assert set(self.start(0, 2, (0,), onto=1).devices) == {0}
         assert not [r for r in self._received if r.news in _ENDS]
-        self.order(Verb.START, 1, 1, (1,))
-        self.news(News.STARTED, 1, 1)
+        self.start(1, 1, (1,))
 
     def test_who_is_stopped_while_it_changes_is_gone(self) -> None:
         self.begin(Can.DEVICES)
-        self.order(Verb.START, 0, 1, (0,))
-        self.news(News.STARTED, 0, 1)
+        self.start(0, 1, (0,))
         self.order(Verb.START, 0, 2, (0, 1), onto=1)
         self.order(Verb.STOP, 0, 2)
         self.until(lambda r: r.news is News.STOPPED and r.epoch in (1, 2), "it was not stopped")
-        self.order(Verb.START, 1, 1, (0, 1))
-        self.news(News.STARTED, 1, 1)
+        self.start(1, 1, (0, 1))
 
 
 class ExecutorContract(InPlaceContract):
@@ -145,32 +145,25 @@ class ExecutorContract(InPlaceContract):
 
     def test_a_start_is_acknowledged_with_epoch_and_devices(self) -> None:
         self.begin()
-        self.order(Verb.START, 0, 1, (0, 1))
-        assert set(self.news(News.STARTED, 0, 1).devices) == {0, 1}
+        assert set(self.start(0, 1, (0, 1)).devices) == {0, 1}
 
     def test_the_same_order_twice_is_one_start_and_two_answers(self) -> None:
         self.begin()
-        self.order(Verb.START, 0, 1, (0,))
-        self.news(News.STARTED, 0, 1)
+        self.start(0, 1, (0,))
         self._received = []
-        self.order(Verb.START, 0, 1, (0,))
-        self.news(News.STARTED, 0, 1)
+        self.start(0, 1, (0,))
 
     def test_a_stop_ends_it_and_may_be_repeated(self) -> None:
         self.begin()
-        self.order(Verb.START, 0, 1, (0,))
-        self.news(News.STARTED, 0, 1)
+        self.start(0, 1, (0,))
         for _ in range(2):
             self._received = []
-            self.order(Verb.STOP, 0, 1, done=3.0)
-            self.news(News.STOPPED, 0, 1)
+            self.stop(0, 1, done=3.0)
 
     def test_its_devices_can_be_used_after_it_has_stopped(self) -> None:
         self.begin()
-        self.order(Verb.START, 0, 1, (0, 1))
-        self.news(News.STARTED, 0, 1)
-        self.order(Verb.STOP, 0, 1)
-        self.news(News.STOPPED, 0, 1)
+        self.start(0, 1, (0, 1))
+        self.stop(0, 1)
         self.order(Verb.START, 1, 1, (1,))
         self.order(Verb.START, 0, 2, (0,))
         self.news(News.STARTED, 1, 1)
@@ -178,8 +171,7 @@ class ExecutorContract(InPlaceContract):
 
     def test_an_older_epoch_is_fenced_off(self) -> None:
         self.begin()
-        self.order(Verb.START, 0, 2, (0,))
-        self.news(News.STARTED, 0, 2)
+        self.start(0, 2, (0,))
         self.order(Verb.START, 0, 1, (1,))
         self.order(Verb.STOP, 0, 1)
         received = self.quiet()
@@ -188,15 +180,13 @@ class ExecutorContract(InPlaceContract):
 
     def test_what_was_stopped_before_it_came_never_comes(self) -> None:
         self.begin()
-        self.order(Verb.STOP, 0, 1)
-        self.news(News.STOPPED, 0, 1)
+        self.stop(0, 1)
         self.order(Verb.START, 0, 1, (0,))
         assert not [r for r in self.quiet() if r.news is News.STARTED]
 
     def test_an_end_is_told_again_when_asked(self) -> None:
         bench = self.begin()
-        self.order(Verb.START, 0, 1, (0,))
-        self.news(News.STARTED, 0, 1)
+        self.start(0, 1, (0,))
         bench.finish(0)
         self.news(News.FINISHED, 0, 1)
         self._received = []
@@ -212,8 +202,7 @@ class ExecutorContract(InPlaceContract):
 
     def test_a_rest_is_acknowledged_and_ends(self) -> None:
         self.begin(Can.SUSPEND)
-        self.order(Verb.START, 0, 1, (0,))
-        self.news(News.STARTED, 0, 1)
+        self.start(0, 1, (0,))
         self.order(Verb.START, 0, 1, (0,), revision=1, suspended=True)
         assert self.news(News.SUSPENDED, 0, 1).revision == 1
         self._received = []
@@ -223,8 +212,7 @@ class ExecutorContract(InPlaceContract):
     def test_who_rests_can_be_stopped_and_can_go_on_as_another_epoch(self) -> None:
         self.begin(Can.SUSPEND)
         for row in (0, 1):
-            self.order(Verb.START, row, 1, (row,))
-            self.news(News.STARTED, row, 1)
+            self.start(row, 1, (row,))
             self.order(Verb.START, row, 1, (row,), revision=1, suspended=True)
             self.news(News.SUSPENDED, row, 1)
         self.order(Verb.STOP, 0, 1)
@@ -234,8 +222,7 @@ class ExecutorContract(InPlaceContract):
 
     def test_a_save_is_acknowledged_and_it_goes_on(self) -> None:
         self.begin(Can.SAVE)
-        self.order(Verb.START, 0, 1, (0,))
-        self.news(News.STARTED, 0, 1)
+        self.start(0, 1, (0,))
         self.order(Verb.START, 0, 1, (0,), revision=1, saves=1, done=5.0)
         self.news(News.SAVED, 0, 1)
         assert not [r for r in self.quiet() if r.news in _ENDS]

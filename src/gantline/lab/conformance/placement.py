@@ -15,9 +15,9 @@ from gantline.core.device_speeds import DeviceSpeeds
 from gantline.core.errors import GantlineError
 from gantline.core.facts import Facts
 from gantline.core.tables import Tables
-from gantline.lab.conformance.fence import fence
 from gantline.lab.conformance.report import Breach, ConformanceReport
 from gantline.lab.conformance.scenarios import some_jobs
+from gantline.lab.conformance.watched import fence
 from gantline.policies.placement import fit
 from gantline.policies.placement.device_rule import DeviceRule, FreeDevices, GangRequest, PlacementError, chosen_devices
 from gantline.policies.placement.few_nodes import NodeCounts, Supply

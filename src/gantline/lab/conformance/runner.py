@@ -10,8 +10,7 @@ from abc import ABC, abstractmethod
 from typing import Protocol
 
 from gantline.engine.executor import News, Order, Report, Verb
-from gantline.live.bulletins import Ending
-from gantline.live.roll_call import Present
+from gantline.live.runners.runner_events import Ending, Present
 
 Told = tuple[Report, Ending | None]
 

@@ -5,14 +5,32 @@ Each is a function of its name alone: the same jobs every time, on every machine
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 from typing import Any
 
+import numpy as np
+
+from gantline._alarm import TimeOverError
+from gantline.core import memory as memories
+from gantline.core.columns import Job as JobColumn
 from gantline.core.costs import Costs
+from gantline.core.errors import GantlineError
+from gantline.core.facts import Facts
+from gantline.core.grid import PowerGrid
 from gantline.core.node_events import NodeEvent
+from gantline.core.plan import Plan
+from gantline.core.policy import Policy
 from gantline.core.rng import stream
 from gantline.core.signal import Signal
+from gantline.core.snapshot import Jobs, Snapshot
+from gantline.core.snapshot_json import decode_snapshot
+from gantline.engine.assembly.rules import RunRules
+from gantline.engine.drivers.acknowledged import Acknowledged
+from gantline.engine.drivers.faulty import Faults, FaultyExecutor
+from gantline.engine.drivers.simulation import Simulation
+from gantline.engine.lost_turns import describe_error
+from gantline.traces.files.clusters import read_cluster
 from gantline.traces.trace import Trace
 
 Job = dict[str, Any]
@@ -103,3 +121,78 @@ def scenarios() -> tuple[Scenario, ...]:
         Scenario("equals", equal_jobs(), "2x4", {"round": 30.0}),
         Scenario("ranges", ranged_jobs(), "1x4", {"costs": Costs(start=2, resume=10, resize=5)}),
     )  # fmt: skip
+
+
+# Stories on an executor with late, lost and duplicated messages, and on machines that fail.
+#
+# A policy then sees what it never sees in a plain simulation: gangs that take time to start and stop, plans that came too late, grants
+# that were refused.
+
+_FAULTS = Faults(delay=(0.0, 4.0), loss=0.1, doubled=0.1, start=(1.0, 20.0), stop=(0.0, 10.0), checkpoint=60.0)
+_BREAKDOWNS = tuple(NodeEvent(at, node, kind) for at, node, kind in (
+    (200.0, "node0", "down"), (350.0, "node0", "up"), (500.0, "node2", "down"), (700.0, "node2", "up"),
+))  # fmt: skip
+_LONG = 1e5  # seconds after which a story counts as stuck
+
+
+@dataclass(frozen=True)
+class Ending:
+    """How a faulty story ended."""
+
+    incidents: tuple[str, ...]
+    unfinished: tuple[str, ...]
+
+
+def run_faulty_story(policy: Policy, seed: int, performance: object = None, budget: float | None = None) -> Ending:
+    """Run eight jobs on four nodes that fail, with unreliable messages."""
+    rules = RunRules(facts=Facts(latency=3.0, grid=PowerGrid(carbon=CARBON)), seed=seed, budget=budget)
+    tables = rules.load(Trace.from_records(some_jobs(f"faults {seed}")), read_cluster("4x4"))
+    tables.performance = performance
+    guard = rules.guard(policy)
+    engine = rules.engine(rules.state(tables), rules.policy(policy, guard), guard)
+    executor = FaultyExecutor(tables.F[JobColumn.WORK].copy(), _FAULTS, seed)
+    driver = Acknowledged(engine, executor)
+    Simulation(engine, latency=rules.facts.latency, node_events=_BREAKDOWNS, until=_LONG, driver=driver).run()
+    left = np.flatnonzero(np.isnan(tables.F[JobColumn.FINISH]))
+    return Ending(tuple(str(incident) for incident in engine.incidents), tuple(tables.ids[row] for row in left))
+
+
+# A committer that refuses everything: nothing starts, and the policy is called again and again.
+
+_ASKED = 40
+_ROUND = 60.0
+_MOST_GROWTH = 2.0
+
+
+def ask_in_vain(policy: Policy) -> str:
+    """What goes wrong while every grant is refused; empty: nothing."""
+    jobs = [{"id": f"j{k}", "gpus": 1 + k % 4, "arrival": float(k), "estimate": 100.0 * (k + 1), "deadline": 5000.0} for k in range(12)]
+    snapshot = decode_snapshot({"cluster": "2x4", "now": 12.0, "round": _ROUND, "jobs": jobs, "carbon": CARBON_WRITTEN})
+    early = 0
+    for number in range(1, _ASKED + 1):
+        try:
+            plan = policy.decide(snapshot)
+        except (KeyboardInterrupt, TimeOverError):
+            raise
+        except BaseException as error:
+            return f"refused {number - 1} times: {describe_error(policy, error)}"
+        if not isinstance(plan, Plan):
+            return f"it answers with a {type(plan).__name__}"
+        try:
+            memories.check(plan.memory)
+            size = len(memories.encode(plan.memory))
+        except GantlineError as error:
+            return str(error)
+        if number == _ASKED // 4:
+            early = size
+        snapshot = _later(snapshot, plan, number)
+    if size > _MOST_GROWTH * max(early, 64):
+        return f"its memory grows although nothing happens: {early} characters after {_ASKED // 4} refusals, {size} after {_ASKED}"
+    return ""
+
+
+def _later(snapshot: Snapshot, plan: Plan, number: int) -> Snapshot:
+    """The same jobs a round later, none of them started."""
+    now = snapshot.now + _ROUND
+    memory = memories.decode(memories.encode(plan.memory))
+    return replace(snapshot, now=now, decision=number + 1, jobs=Jobs(snapshot.lent, snapshot.jobs.rows, now), memory=memory)

@@ -8,10 +8,10 @@ from __future__ import annotations
 _EXPORTS = {
     "ClusterEnv": "gantline.lab.environment.environment",
     "make_vec": "gantline.lab.environment.environment",
-    "JOB_FEATURES": "gantline.lab.environment.features",
-    "CLUSTER_FEATURES": "gantline.lab.environment.features",
-    "job_features": "gantline.lab.environment.features",
-    "cluster_features": "gantline.lab.environment.features",
+    "JOB_FEATURES": "gantline.lab.environment.actions",
+    "CLUSTER_FEATURES": "gantline.lab.environment.actions",
+    "job_features": "gantline.lab.environment.actions",
+    "cluster_features": "gantline.lab.environment.actions",
 }
 __all__ = [*_EXPORTS]
 

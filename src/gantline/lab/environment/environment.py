@@ -18,10 +18,19 @@ from gantline.core.plan import Plan
 from gantline.engine.assembly.rules import RunRules
 from gantline.engine.assembly.spec import RunSpec
 from gantline.engine.imitations.registry import find_imitation
-from gantline.lab.environment.actions import KINDS, Actions
+from gantline.lab.environment.actions import (
+    CLUSTER_FEATURES,
+    HIGH,
+    JOB_FEATURES,
+    KINDS,
+    LOW,
+    Actions,
+    cluster_features,
+    job_features,
+    shown,
+)
 from gantline.lab.environment.episode import Episode, played
-from gantline.lab.environment.features import CLUSTER_FEATURES, HIGH, JOB_FEATURES, LOW, cluster_features, job_features, shown
-from gantline.lab.experiment.source import TraceSource
+from gantline.lab.experiment.trace_source import TraceSource
 from gantline.policies.registry import make_policy
 from gantline.traces.files.clusters import read_cluster
 

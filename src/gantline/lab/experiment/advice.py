@@ -5,25 +5,28 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from html import escape
 
 import polars as pl
 
 from gantline.core.cluster import Cluster
-from gantline.core.errors import UsageError
-from gantline.lab.experiment.compare import METRICS, Comparison, compare
-from gantline.lab.experiment.difference import Difference
-from gantline.lab.experiment.grid import Grid, PolicyChoice
-from gantline.lab.experiment.history import NAME
-from gantline.lab.experiment.intervals import change_interval
-from gantline.lab.experiment.knowledge import truth_known
-from gantline.lab.experiment.means import means_of
-from gantline.lab.experiment.pairing import seed_columns
-from gantline.lab.experiment.results import doubts_over, same_runs
+from gantline.core.errors import TraceError, UsageError
+from gantline.engine.assembly.load import load_tables
+from gantline.engine.regime import find_regime
+from gantline.lab.experiment.charts import charts_of
+from gantline.lab.experiment.compare import Comparison, compare, seed_columns
+from gantline.lab.experiment.grid import Case, Grid, PolicyChoice
+from gantline.lab.experiment.intervals import change_interval, holm
+from gantline.lab.experiment.messages import notes_of, truth_known, warnings_of
+from gantline.lab.experiment.results import HAPPENED, doubts_over, means_of, same_runs
 from gantline.lab.experiment.setting import Setting
-from gantline.lab.experiment.significance import holm
 from gantline.lab.experiment.sweep import Sweep
+from gantline.lab.experiment.verdict import Difference
+from gantline.lab.report.html import figures_section, page
+from gantline.lab.report.labels import spell, spellers
 from gantline.lab.report.metrics import BY_KEY
-from gantline.lab.report.numbers import spell
+from gantline.lab.report.page.answer import folded
+from gantline.lab.report.page.tables import framed
 from gantline.traces.files.clusters import grown_cluster, is_cluster_file, read_cluster
 from gantline.traces.files.prices import read_prices
 
@@ -79,13 +82,11 @@ def across(sweep: Sweep, axis: str) -> Sweep:
     return replace(sweep, cases=tuple(cases))
 
 
-def advise_runs(
-    sweep: Sweep, base: Setting, *, against: str = "", metrics: Sequence[str] = METRICS, confidence: float = 0.95, left_out: str = ""
-) -> Advice:
+def advise_runs(sweep: Sweep, base: Setting, *, against: str = "", left_out: str = "") -> Advice:
     """Judge the runs of `grid_of`; `left_out`: why what really happened is not among them."""
     here = sweep.results["policy"].n_unique() > 1
-    policies = compare(sweep, against=against, metrics=metrics, confidence=confidence) if here else []
-    clusters = compare(across(sweep, "cluster"), against=base.cluster, metrics=metrics, confidence=confidence)
+    policies = compare(sweep, against=against) if here else []
+    clusters = compare(across(sweep, "cluster"), against=base.cluster)
     sentences: list[str] = []
     for one in policies:
         sentences += [f"On {one.place['cluster']}: {sentence}" for sentence in one.verdicts]
@@ -98,7 +99,7 @@ def advise_runs(
 def _answer(sweep: Sweep, base: Setting, clusters: Sequence[Comparison]) -> list[str]:
     """The lowest mean JCT here, over seeds that all policies have, and what each other cluster does for that policy."""
     done = sweep.results.filter((pl.col("state") == "done") & (pl.col("cluster") == base.cluster))
-    names = [name for name in done["policy"].unique(maintain_order=True).to_list() if name != NAME]  # what happened cannot be chosen
+    names = [name for name in done["policy"].unique(maintain_order=True).to_list() if name != HAPPENED]  # what happened cannot be chosen
     sound = [name for name in names if not doubts_over(done, name)]
     clean = done.filter(pl.col("policy").is_in(sound))
     if not sound:
@@ -113,7 +114,7 @@ def _answer(sweep: Sweep, base: Setting, clusters: Sequence[Comparison]) -> list
     others = [name for name in means["policy"].to_list() if name not in alike]
     compared = _compared(shared, best, others)
     found = [f"Lowest mean JCT on {base.cluster}: {winners}, {spell(BY_KEY['jct_mean'], value)}{compared}."]
-    for happened in done.filter(pl.col("policy") == NAME)["jct_mean"].head(1):
+    for happened in done.filter(pl.col("policy") == HAPPENED)["jct_mean"].head(1):
         change = f" ({100 * (value / happened - 1):+.0f} % under {best})" if happened > 0 else ""
         found.append(f"As it happened, mean JCT was {spell(BY_KEY['jct_mean'], happened)}{change}; that is one run, which decides nothing.")
     gpus = {name: sum(node.gpus for node in cluster.nodes) for name, cluster in _clusters(sweep).items()}
@@ -165,3 +166,91 @@ def _money(sweep: Sweep, base: Setting) -> list[str]:
         for name, cost in costs.items()
         if name != base.cluster
     ]
+
+
+# The page of an advice: the answer first, the clusters side by side, what they cost, what happened, and the doubts below.
+
+_SIDE_BY_SIDE = tuple(key for key in SHOWN if key != "money")
+
+
+def render_advice(found: Advice, base: Setting) -> str:
+    """The page as text; the same runs give the same text."""
+    charts = {chart.name: chart for chart in charts_of(found.sweep.results)}
+    doubts = folded(warnings_of(found.sweep), [f"{text}." for text in notes_of(found.sweep)])
+    details = [f"<li>{escape(text)}</li>" for text in found.sentences[: len(found.sentences) - len(found.answer)]]
+    sections = [
+        *(f'<p class="headline">{escape(text)}</p>' for text in found.answer),
+        *doubts,
+        "<h2>Clusters side by side</h2>",
+        _table(found.means, monthly_costs(found.sweep, base)),
+        *(figures_section(charts) if charts else ()),
+        f"<details><summary>Every comparison</summary><ul>{''.join(details)}</ul></details>" if details else "",
+    ]
+    return page(
+        "Gantline advice",
+        f"{len(found.sweep.cases)} runs on {base.cluster} and other clusters.",
+        [each for each in sections if each],
+        charts,
+    )
+
+
+def _table(means: pl.DataFrame, costs: Mapping[str, float]) -> str:
+    """A row per policy, what happened last; under each cluster its metrics, and what it costs a month."""
+    clusters = list(dict.fromkeys(means["cluster"].to_list()))
+    policies = sorted(dict.fromkeys(means["policy"].to_list()), key=lambda name: name == HAPPENED)
+    writers = spellers([BY_KEY[key] for key in _SIDE_BY_SIDE], {key: means[key].to_list() for key in _SIDE_BY_SIDE})
+    heads = ['<th scope="col"></th>', *(f'<th scope="col" colspan="{len(_SIDE_BY_SIDE)}">{escape(name)}</th>' for name in clusters)]
+    names = ['<th scope="col" class="name">policy</th>']
+    names += [f'<th scope="col">{escape(BY_KEY[key].title)}</th>' for _ in clusters for key in _SIDE_BY_SIDE]
+    rows = []
+    for policy in policies:
+        cells = [f'<td class="text">{escape(policy)}</td>']
+        for cluster in clusters:
+            some = means.filter((pl.col("policy") == policy) & (pl.col("cluster") == cluster))
+            told = [writers[key](some[key][0]) for key in _SIDE_BY_SIDE] if some.height else ["–"] * len(_SIDE_BY_SIDE)
+            told[0] += some["mark"][0] if some.height else ""
+            cells += [f"<td>{escape(each)}</td>" for each in told]
+        rows.append(f"<tr>{''.join(cells)}</tr>")
+    if costs:
+        cells = [f'<td colspan="{len(_SIDE_BY_SIDE)}">{costs[name]:,.0f} a month</td>' for name in clusters]
+        rows.append(f'<tr><td class="text">price</td>{"".join(cells)}</tr>')
+    head = f"<thead><tr>{''.join(heads)}</tr><tr>{''.join(names)}</tr></thead>"
+    return framed(f'<table id="clusters">{head}<tbody>{"".join(rows)}</tbody></table>')
+
+
+# Jobs that a cluster can never run, found before a comparison of clusters: each run would end with the same mistake.
+
+
+def check_jobs_fit(cases: Sequence[Case]) -> None:
+    """Refuse once what all runs on some of the clusters would refuse. Jobs of the first seed are looked at, as the simulator does."""
+    if any(_changes_jobs(case.setting) for case in cases):
+        return  # which jobs there are, and what they ask for, differs from run to run
+    clusters: dict[str, Setting] = {}
+    for case in cases:
+        clusters.setdefault(str(case.axes["cluster"]), case.setting)
+    found = {name: error for name, setting in clusters.items() if (error := _mistake(setting)) is not None}
+    if found:
+        raise _together(found)
+
+
+def _changes_jobs(setting: Setting) -> bool:
+    return bool(setting.profiles) or setting.make_policy().keeps_reservations
+
+
+def _mistake(setting: Setting) -> TraceError | None:
+    """The mistake with which a run of this setting would end, where it is one of the jobs on this cluster."""
+    trace = setting.trace.with_throughputs(setting.named_files().get("throughputs", "")).load(setting.seed)
+    try:
+        load_tables(trace, read_cluster(setting.cluster), sizes_bind=find_regime(str(setting.regime)).sizes_bind)
+    except TraceError as error:
+        return error
+    return None
+
+
+def _together(found: dict[str, TraceError]) -> TraceError:
+    """One mistake that names the job, the trace and every cluster; where clusters fail by other jobs, each of these."""
+    first = next(iter(found.values()))
+    alike = [name for name, error in found.items() if (error.line, error.field) == (first.line, first.field)]
+    others = [error.what for name, error in found.items() if name not in alike]
+    nor = f", nor on {', '.join(map(repr, alike[1:]))}" if alike[1:] else ""
+    return TraceError("; ".join([first.what + nor, *others]), file=first.file, line=first.line, field=first.field, fix=first.fix)

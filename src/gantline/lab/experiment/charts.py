@@ -10,10 +10,14 @@ import polars as pl
 
 from gantline.core.errors import NotFoundError, UsageError, near
 from gantline.lab.experiment.intervals import FEWEST, mean_interval
-from gantline.lab.experiment.results import doubt_of, runs_that_count, same_runs
-from gantline.lab.report.doubts import MARK
+from gantline.lab.experiment.records import DONE
+from gantline.lab.experiment.results import SweepRuns, axes_of, doubt_of, runs_that_count, same_runs, varies
 from gantline.lab.report.figures import Chart, boxes_over_seeds, jct_against_load, pareto_front
+from gantline.lab.report.figures.comparison import distribution_chart
+from gantline.lab.report.frames import completed
 from gantline.lab.report.metrics import BY_KEY
+from gantline.lab.report.metrics.completion import finite
+from gantline.lab.report.run_warnings import MARK
 
 FEWEST_IN_TRADE_OFF = 3
 
@@ -101,20 +105,40 @@ def at_values(results: pl.DataFrame, where: Mapping[str, Any]) -> pl.DataFrame:
     return results
 
 
-def axes_of(results: pl.DataFrame) -> list[str]:
-    """The columns of the axes: those between the policy and the hash of a run."""
-    names = results.columns
-    return names[names.index("policy") + 1 : names.index("hash")]
-
-
-def varies(results: pl.DataFrame, axis: str) -> bool:
-    """Whether the axis is there and has several values."""
-    return axis in results.columns and results[axis].n_unique() > 1
-
-
 def require_axis(results: pl.DataFrame, axis: str) -> None:
     """Refuse a figure over an axis that the sweep does not have."""
     if not varies(results, axis) or not results[axis].dtype.is_numeric():
         known = [name for name in axes_of(results) if varies(results, name) and results[name].dtype.is_numeric()]
         fix = f"name one with --by: {', '.join(known)}" if known else "sweep over --load or --seeds"
         raise UsageError(f"the sweep has fewer than two numbers of '{axis}'", where="plot", fix=fix)
+
+
+# Distributions of completion times in a sweep, which keeps the jobs of every run.
+
+MOST = 8  # curves that a figure can hold
+
+
+def completion_times(sweep: SweepRuns) -> Chart:
+    """A curve per policy and place of the other axes: the tracked jobs of all seeds together."""
+    found: dict[str, dict[str, list[pl.DataFrame]]] = {}
+    doubts: dict[str, list[str]] = {}
+    for case, record in zip(sweep.cases, sweep.records):
+        own = [f"{axis}={value}" for axis, value in case.axes.items() if axis != "seed" and varies(sweep.results, axis)]
+        name = " ".join([case.policy, *own])
+        if record.state != DONE:
+            continue
+        jobs = completed(record.jobs().filter("tracked")).select("jct")
+        found.setdefault(name, {}).setdefault(record.summary["log_hash"], []).append(jobs)
+        doubts.setdefault(name, []).append(record.summary.get("doubts", ""))
+    if not found:
+        raise UsageError("there is no run to draw", where="plot jct-cdf", fix="run the sweep again")
+    if len(found) > MOST:
+        raise UsageError(f"{len(found)} curves are more than a figure can hold", where="plot jct-cdf", fix="draw 'load' or 'pareto'")
+    samples = {name + (MARK if doubt_of(doubts[name]) else ""): finite(pl.concat(_of_seeds(jobs))["jct"]) for name, jobs in found.items()}
+    return distribution_chart("jct-cdf", "Job completion time", "job completion time", "jobs", samples)
+
+
+def _of_seeds(jobs: dict[str, list[pl.DataFrame]]) -> list[pl.DataFrame]:
+    """The jobs of every seed, so that each seed weighs the same; of one run where all seeds gave the same."""
+    runs = list(jobs.values())
+    return runs[0][:1] if len(runs) == 1 else [one for same in runs for one in same]

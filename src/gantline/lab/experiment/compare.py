@@ -8,20 +8,22 @@ another trace would have given. All comparisons of a table are judged together (
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from pathlib import Path
 
+import numpy as np
 import polars as pl
 
+from gantline.core.arrays import Floats
 from gantline.core.errors import NotFoundError, UsageError, near
-from gantline.lab.experiment.difference import Difference, Over, judged_together
-from gantline.lab.experiment.intervals import USUAL, change_interval, check_confidence
-from gantline.lab.experiment.pairing import PER_JOB, JobsOfRun, paired_jobs, seed_columns, spread_of_stretches
-from gantline.lab.experiment.results import doubts_over, same_runs
-from gantline.lab.experiment.sweep_runs import SweepRuns
-from gantline.lab.experiment.verdict import verdict
-from gantline.lab.report.metrics import BY_KEY
+from gantline.lab.experiment.intervals import USUAL, change_interval, check_confidence, ratio_error
+from gantline.lab.experiment.results import SweepRuns, doubts_over, same_runs
+from gantline.lab.experiment.verdict import Difference, Over, judged_together, verdict
+from gantline.lab.report.frames import completed
+from gantline.lab.report.metrics import BY_KEY, bounded_slowdown
+from gantline.lab.whole_files import write_frame, write_text
 
 METRICS = ("jct_mean", "jct_p95", "makespan")
 
@@ -144,3 +146,98 @@ def _uneven(rows: pl.DataFrame, policy: str, base: str) -> str:
         return ""
     counts = f"{policy} completed {ended[policy]:,} jobs, {base} {ended[base]:,}"
     return f" But {counts}: jobs that were turned away or failed count in no mean."
+
+
+# Pairs: the same seed, or the same job of one run, under two policies.
+
+PER_JOB = {
+    "jct_mean": "jct",
+    "queueing_mean": "queueing",
+    "responsiveness_mean": "responsiveness",
+    "slowdown_mean": "slowdown",
+}
+"""Metrics that are means over jobs, and the column whose mean they are."""
+STRETCHES = 10
+
+_NUMBERS = [name for column in PER_JOB.values() for name in (column, f"{column}_against")]
+_SCHEMA = {"job": pl.String, "policy": pl.String, "against": pl.String, "seed": pl.Int64} | dict.fromkeys(
+    [*_NUMBERS, "difference"], pl.Float64
+)
+
+
+@dataclass(frozen=True)
+class JobsOfRun:
+    """The jobs of one run: which policy, which seed, what happened."""
+
+    policy: str
+    seed: int
+    jobs: Callable[[], pl.DataFrame]
+    """Reads them, because most comparisons need the metrics of runs alone."""
+
+
+def paired_jobs(runs: Sequence[JobsOfRun], against: str) -> pl.DataFrame:
+    """A row per tracked job, seed and policy other than `against` that ended under both, with its times under each."""
+    base = {run.seed: _ended(run.jobs()) for run in runs if run.policy == against}
+    found = []
+    for run in runs:
+        if run.policy == against or run.seed not in base:
+            continue
+        both = _ended(run.jobs()).join(base[run.seed], on="job", suffix="_against", maintain_order="left")
+        labels = {"policy": pl.lit(run.policy), "against": pl.lit(against), "seed": pl.lit(run.seed, dtype=pl.Int64)}
+        found.append(both.select("job", *(value.alias(name) for name, value in labels.items()), *_NUMBERS))
+    return pl.concat(found).with_columns(difference=pl.col("jct") - pl.col("jct_against")) if found else pl.DataFrame(schema=_SCHEMA)
+
+
+def spread_of_stretches(pairs: pl.DataFrame, policy: str, metric: str) -> float:
+    """How much a change might vary from run to run, estimated from the stretches of one run: consecutive jobs share their queue, so that
+    stretches, not jobs, are what varies; the jackknife's error over them. NaN where there are too few jobs."""
+    own, name = pairs.filter((pl.col("policy") == policy) & (pl.col("seed") == pl.col("seed").min())), PER_JOB[metric]
+    columns = np.stack([own[f"{name}_against"].to_numpy(), own[name].to_numpy()])
+    columns = columns[:, np.isfinite(columns).all(axis=0)]
+    if columns.shape[1] < 2 * STRETCHES:
+        return math.nan
+    sums = np.stack([part.sum(axis=1) for part in np.array_split(columns, STRETCHES, axis=1)], axis=1)
+    return ratio_error(sums[0], sums[1])
+
+
+def seed_columns(values: pl.DataFrame, metric: str, policy: str, against: str) -> Floats:
+    """The metric under the other policy and under this one for every seed that both have, shape (2, seeds)."""
+    known = values.filter(pl.col(metric).is_finite())
+    left = known.filter(pl.col("policy") == against).select("seed", old=metric)
+    both = known.filter(pl.col("policy") == policy).select("seed", new=metric).join(left, on="seed").sort("seed")
+    return np.stack([both["old"].to_numpy(), both["new"].to_numpy()])
+
+
+def _ended(jobs: pl.DataFrame) -> pl.DataFrame:
+    counted = completed(jobs.filter("tracked") if "tracked" in jobs.columns else jobs)
+    return counted.select("job", "jct", "queueing", "responsiveness", slowdown=bounded_slowdown(counted))
+
+
+# Comparisons as files: differences and pairs as Parquet, verdicts as text.
+
+
+def store_comparisons(found: Sequence[Comparison], folder: Path) -> None:
+    """Write them beside the results of their sweep."""
+    write_frame(folder / "differences.parquet", differences_of(found))
+    write_frame(
+        folder / "pairs.parquet", pl.concat([comparison.pairs.with_columns(**_place(comparison)) for comparison in found], how="diagonal")
+    )
+    write_text(folder / "verdict.txt", "\n".join(sentences_of(found)) + "\n")
+
+
+def differences_of(found: Sequence[Comparison]) -> pl.DataFrame:
+    """All differences in one table."""
+    return pl.concat([comparison.frame for comparison in found], how="diagonal")
+
+
+def sentences_of(found: Sequence[Comparison]) -> list[str]:
+    """All verdicts, each with its place where there are several."""
+    sentences = []
+    for comparison in found:
+        place = ", ".join(f"{name} {value}" for name, value in comparison.place.items())
+        sentences += [f"At {place}: {sentence}" if place else sentence for sentence in comparison.verdicts]
+    return sentences
+
+
+def _place(comparison: Comparison) -> dict[str, pl.Expr]:
+    return {name: pl.lit(value) for name, value in comparison.place.items()}

@@ -19,8 +19,8 @@ from gantline.core.json_reader import damaged
 from gantline.core.json_text import loads
 from gantline.lab.experiment.grid import Case
 from gantline.lab.experiment.records import Record, kept_run, read_record
-from gantline.lab.experiment.whole_files import remove_drafts, write_frame, write_json
 from gantline.lab.report.metrics import METRICS
+from gantline.lab.whole_files import remove_drafts, write_frame, write_json
 
 FORMAT = "gantline-sweep"
 VERSION = 1

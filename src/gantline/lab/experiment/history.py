@@ -12,8 +12,8 @@ from gantline.core.cluster import Cluster
 from gantline.core.errors import NotFoundError, near
 from gantline.lab.experiment.digest import value_digest
 from gantline.lab.experiment.grid import Case, PolicyChoice
-from gantline.lab.experiment.outcome import DONE
-from gantline.lab.experiment.records import read_record, store_result
+from gantline.lab.experiment.records import DONE, read_record, store_result
+from gantline.lab.experiment.results import HAPPENED
 from gantline.lab.experiment.setting import Setting
 from gantline.lab.experiment.sweep import Sweep
 from gantline.lab.report.frames import SCHEMAS, StoredRun
@@ -22,13 +22,11 @@ from gantline.traces.against_cluster import held_too_much, impossible_times
 from gantline.traces.files.clusters import read_cluster
 from gantline.traces.trace import Trace
 
-NAME = "as it happened"
-
 
 def check_against(against: str, choices: Sequence[PolicyChoice]) -> None:
     """Refuse a policy to compare with that will not be there, before hours of runs; what happened may be."""
     titles = [choice.title for choice in choices]
-    if against and against not in (*titles, NAME):
+    if against and against not in (*titles, HAPPENED):
         raise NotFoundError(f"no policy '{against}' among those compared", where="against", fix=near(against, titles))
 
 
@@ -60,7 +58,7 @@ def history_of(trace: Trace, cluster: Cluster) -> StoredRun | None:
     series = _busy(series_of(jobs, spans, gpus, (), ()), spans)
     events = pl.DataFrame(schema=SCHEMAS["events"])
     end = float(jobs["finish"].max())  # type: ignore[arg-type]
-    summary = {"policy": NAME, "cluster": str(cluster), "gpus": gpus, "jobs": jobs.height, "tracked": jobs.height, "end": end}
+    summary = {"policy": HAPPENED, "cluster": str(cluster), "gpus": gpus, "jobs": jobs.height, "tracked": jobs.height, "end": end}
     summary |= {"log_hash": trace.hash, "trace_hash": trace.hash, "preemptions": 0, "decisions": 0, "completed": jobs.height}
     frames = {"jobs": jobs, "allocations": spans, "events": events, "series": series}
     return StoredRun(**{name: frame.cast(SCHEMAS[name]) for name, frame in frames.items()}, summary=summary)  # type: ignore[arg-type]
@@ -107,7 +105,7 @@ def _added(sweep: Sweep, run: StoredRun, base: Setting) -> Sweep:
         store_result(sweep.folder / "runs", key, replace(run, summary={**run.summary, "track": track}), keep_run=False)
         record = read_record(sweep.folder / "runs", key)
         assert record is not None
-        cases.append(Case(NAME, {**first.axes, "seed": seed}, {}, replace(first.setting, seed=int(seed)), key))
+        cases.append(Case(HAPPENED, {**first.axes, "seed": seed}, {}, replace(first.setting, seed=int(seed)), key))
         records.append(record)
     return replace(sweep, cases=tuple(cases), records=tuple(records))
 

@@ -9,9 +9,11 @@ The record is written last, so a result that has one is whole.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -21,11 +23,11 @@ from gantline.core.errors import RefusedError, UsageError
 from gantline.core.json_reader import damaged
 from gantline.core.json_text import loads
 from gantline.lab.experiment.digest import program_digest
-from gantline.lab.experiment.outcome import DONE, FAILED, Outcome
-from gantline.lab.experiment.whole_files import DiskFullError, is_full, write_json, write_stream
-
-if TYPE_CHECKING:
-    from gantline.lab.report.frames import RunLike
+from gantline.lab.report.frames import RunLike
+from gantline.lab.report.metrics import Measuring, tracked_window
+from gantline.lab.report.run_warnings import doubts_of
+from gantline.lab.report.rundir import plain, write_run
+from gantline.lab.whole_files import DiskFullError, is_full, write_json, write_stream
 
 FORMAT = "gantline-result"
 VERSION = 1
@@ -61,12 +63,8 @@ class Record:
 
 def store_result(folder: Path, key: str, run: RunLike, *, keep_run: bool) -> dict[str, Any]:
     """Measure a run over the tracked jobs and store it; returns what a progress line may show."""
-    from gantline.lab.report.doubts import doubts_of
-    from gantline.lab.report.metrics import measure_with_steadiness, tracked_window
-    from gantline.lab.report.rundir import plain, write_run
-
     window = tracked_window(run.summary)
-    found, steady = measure_with_steadiness(run, window)
+    found, steady = Measuring(window).with_steadiness(run)
     measures, summary = plain(found), plain(run.summary)
     if keep_run:
         try:
@@ -122,3 +120,29 @@ def _store(folder: Path, key: str, state: str, *, message: str = "", detail: str
     head = {"format": FORMAT, "schema_version": VERSION, "version": gantline.__version__, "program": program_digest()}
     head |= {"hash": key, "state": state}
     write_json(folder / f"{key[:_DIGITS]}.json", {**head, "message": message, "detail": detail, **parts})
+
+
+# How one run of an experiment ended; a failure is a result too.
+
+DONE, FAILED, DISK_FULL = "done", "failed", "disk-full"
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a task ended: `done`, `failed` with a message, or `disk-full`."""
+
+    hash: str
+    state: str
+    message: str = ""
+    detail: str = ""
+    seconds: float = 0.0
+    facts: Mapping[str, object] = field(default_factory=dict)
+
+    def to_line(self) -> str:
+        """The outcome as a line of JSON, which a worker process writes."""
+        return json.dumps(asdict(self)) + "\n"
+
+    @classmethod
+    def read(cls, line: str) -> Outcome:
+        """The outcome that a worker process wrote."""
+        return cls(**json.loads(line))

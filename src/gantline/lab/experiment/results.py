@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import polars as pl
 
 from gantline.lab.experiment.grid import Case
-from gantline.lab.experiment.records import Record
-from gantline.lab.report.doubts import UNSTEADY
+from gantline.lab.experiment.intervals import mean_interval
+from gantline.lab.experiment.records import FAILED, Record
 from gantline.lab.report.metrics import METRICS
+from gantline.lab.report.run_warnings import MARK, UNSTEADY
 
+HAPPENED = "as it happened"
+"""The name of what a log records beside the simulated runs, as if it were a policy."""
 _COPIED = (
     "log_hash", "trace_hash", "version", "decisions", "lost_turns", "rounds", "steady", "doubts", "free_stops", "bounded", "wall_seconds",
 )  # fmt: skip
@@ -35,6 +40,17 @@ def results_frame(cases: Sequence[Case], records: Sequence[Record]) -> pl.DataFr
         values = [record.measures.get(metric.key) for record in records]
         columns[metric.key] = pl.Series([float("nan") if value is None else float(value) for value in values], dtype=pl.Float64)
     return pl.DataFrame(columns)
+
+
+def axes_of(results: pl.DataFrame) -> list[str]:
+    """The columns of the axes: those between the policy and the hash of a run."""
+    names = results.columns
+    return names[names.index("policy") + 1 : names.index("hash")]
+
+
+def varies(results: pl.DataFrame, axis: str) -> bool:
+    """Whether the axis is there and has several values."""
+    return axis in results.columns and results[axis].n_unique() > 1
 
 
 def same_runs(results: pl.DataFrame) -> bool:
@@ -92,3 +108,83 @@ def _column(values: list[Any]) -> pl.Series:
         whole = all(isinstance(value, int) for value in known)
         return pl.Series(values, dtype=pl.Int64 if whole else pl.Float64, strict=False)
     return pl.Series([None if value is None else str(value) for value in values], dtype=pl.String)
+
+
+# The runs of a sweep as values: its cases, and how each ended.
+
+
+@dataclass(frozen=True, repr=False)
+class SweepRuns:
+    """A record per case, in the order of the grid: what comparisons, remarks and pages read."""
+
+    cases: tuple[Case, ...]
+    records: tuple[Record, ...]
+    folder: Path
+    reused: int
+
+    @property
+    def results(self) -> pl.DataFrame:
+        """A row per case: axes, state, summary, metrics."""
+        return results_frame(self.cases, self.records)
+
+    @property
+    def failures(self) -> list[tuple[Case, str]]:
+        """The cases that failed, with their messages."""
+        return [(case, record.message) for case, record in zip(self.cases, self.records) if record.state == FAILED]
+
+    def jobs(self, case: Case) -> pl.DataFrame:
+        """What happened to each job in a case; `tracked` marks those that count."""
+        return self.records[self.cases.index(case)].jobs()
+
+
+# The table that a sweep ends with: means over seeds with their intervals, a row per policy and place of the other axes.
+
+SHOWN = ("jct_mean", "jct_p95", "utilization", "preemptions")
+
+
+def means_of(results: pl.DataFrame, metrics: Sequence[str] = SHOWN) -> pl.DataFrame:
+    """A row per policy and place: how many runs are done, and of each metric its mean, `low` and `high` (NaN: too few runs)."""
+    places = ["policy", *(axis for axis in axes_of(results) if axis != "seed")]
+    rows: list[dict[str, Any]] = []
+    for place, group in results.group_by(places, maintain_order=True):
+        done = group.filter(pl.col("state") == "done")
+        row: dict[str, Any] = {**dict(zip(places, place)), "runs": done.height, "failed": group.height - done.height}
+        row["mark"] = MARK if doubt_of(done["doubts"].to_list()) else ""
+        counted = runs_that_count(done)
+        for metric in metrics:
+            interval = mean_interval(counted[metric].drop_nans().to_numpy())
+            row |= {metric: interval.value, f"{metric}_low": interval.low, f"{metric}_high": interval.high}
+        rows.append(row)
+    return pl.DataFrame(rows, infer_schema_length=None)
+
+
+def best_places(results: pl.DataFrame) -> str:
+    """Which policy has the lowest mean completion time at which place of the other axes; runs in doubt are left out."""
+    frame = means_of(results, ("jct_mean",))
+    axes = [axis for axis in frame.columns[1 : frame.columns.index("runs")] if frame[axis].n_unique() > 1]
+    best: dict[str, list[str]] = {}
+    for place, group in frame.group_by(axes, maintain_order=True) if axes else [((), frame)]:
+        fit = group.filter((pl.col("mark") == "") & pl.col("jct_mean").is_finite()).sort("jct_mean")
+        where = ", ".join(f"{axis} {value:g}" if isinstance(value, float) else f"{axis} {value}" for axis, value in zip(axes, place))
+        best.setdefault(str(fit["policy"][0]) if fit.height > 1 else "", []).append(where)
+    undecided = best.pop("", [])
+    if not best:
+        return "No two policies can be compared: their runs failed or are in doubt."
+    if len(best) == 1 and not undecided:
+        return f"{next(iter(best))} has the lowest mean JCT{' everywhere' if axes else ''}."
+    lines = [f"{policy} has the lowest mean JCT at {_and(places)}" for policy, places in best.items()]
+    lines += [f"at {_and(undecided)} runs failed or are in doubt"] if undecided else []
+    return f"{'; '.join(lines)}."
+
+
+def _and(places: Sequence[str]) -> str:
+    return places[0] if len(places) == 1 else f"{', '.join(places[:-1])} and {places[-1]}"
+
+
+def spread(low: float, high: float, spell: Any) -> str:
+    """An interval as people read it: ``2.1..2.6 h``; nothing where there is none, or where nothing varies."""
+    if not low < high:
+        return ""
+    first, last = spell(low), spell(high)
+    number, _, unit = first.partition(" ")
+    return f"{number}..{last}" if unit and last.endswith(f" {unit}") else f"{first}..{last}"

@@ -5,19 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from gantline.core.errors import RefusedError, UsageError, near
 from gantline.core.fields import mapping, plain_values, text
+from gantline.core.policy import Policy
+from gantline.engine.assembly.finders import NAMING, find
 from gantline.engine.assembly.spec import OPTIONS, RunSpec
 from gantline.lab.experiment.digest import file_digest, value_digest
-from gantline.lab.experiment.source import TraceSource
-from gantline.traces.files.policies import policy_file
+from gantline.lab.experiment.trace_source import TraceSource
+from gantline.simulator.run import Run
+from gantline.simulator.simulate import simulate
+from gantline.traces.files.clusters import is_cluster_file, read_cluster
+from gantline.traces.files.policies import policy_file, policy_of
 from gantline.traces.files.python_file import python_file
-
-if TYPE_CHECKING:
-    from gantline.core.policy import Policy
-    from gantline.simulator.run import Run
 
 SCHEMA = 1
 """Part of every hash; raised when the meaning of a field changes, so that old results are not taken for new ones."""
@@ -97,8 +98,6 @@ class Setting(RunSpec):
 
     def pinned(self) -> Setting:
         """The same setting with the hash of every file it depends on: trace, cluster, policy, tables."""
-        from gantline.traces.files.clusters import is_cluster_file
-
         named = self.trace.files() | self.named_files()
         if is_cluster_file(self.cluster):
             named["cluster"] = self.cluster
@@ -123,9 +122,6 @@ class Setting(RunSpec):
 
     def check(self, names: Iterable[str] | None = None) -> None:
         """Refuse now what could not be run later: unknown names, wrong parameters, a cluster that cannot be read."""
-        from gantline.engine.assembly.finders import NAMING, find
-        from gantline.traces.files.clusters import read_cluster
-
         wanted = ("policy", "cluster", *NAMING) if names is None else tuple(names)
         if "policy" in wanted:
             self._parameters()
@@ -139,8 +135,6 @@ class Setting(RunSpec):
 
     def make_policy(self) -> Policy:
         """The policy with its parameters."""
-        from gantline.traces.files.policies import policy_of
-
         return policy_of(self.policy if self.handed is None else self.handed, self.settings)
 
     def _parameters(self) -> dict[str, Any]:
@@ -158,8 +152,6 @@ class Setting(RunSpec):
 
 def run_setting(setting: Setting, key: str = "") -> Run:
     """Run it. The summary holds the setting and its hash, which is `key` where it is known already."""
-    from gantline.simulator.simulate import simulate
-
     _verify(setting)
     trace = setting.trace.with_throughputs(setting.named_files().get("throughputs", "")).load(setting.seed)
     run = simulate(trace, setting.cluster, setting.make_policy(), spec=setting, **setting.tables())
@@ -171,9 +163,6 @@ def run_setting(setting: Setting, key: str = "") -> Run:
 @lru_cache(maxsize=8)
 def _table(name: str, path: str, digest: str, cluster: str, regime: str, performance: str) -> object:
     """What a file of this content holds; a folder of profiles is read as the regime or the model has them."""
-    from gantline.engine.assembly.finders import find
-    from gantline.traces.files.clusters import read_cluster
-
     return find(RunSpec.of({name: path, "regime": regime, "performance": performance}), name, read_cluster(cluster))
 
 
@@ -183,3 +172,30 @@ def _verify(setting: Setting) -> None:
         now = setting.pinned().files
         changed = sorted(part for part in setting.files if now.get(part) != setting.files[part])
         raise RefusedError(f"the file of the {' and the '.join(changed)} has changed since the experiment was set up")
+
+
+# Paths seen from somewhere else: those in an experiment file are seen from the file's own folder.
+
+Move = Callable[[str], str]
+
+
+def move_setting(setting: Setting, move: Move) -> Setting:
+    """The setting with every path in it moved: trace, cluster file, policy file, tables."""
+    cluster = move(setting.cluster) if is_cluster_file(setting.cluster) else setting.cluster
+    tables: dict[str, Any] = {name: move(path) for name, path in setting.named_files().items()}
+    tables |= {name: move_policy(getattr(setting, name), move) for name in setting.named_code()}
+    return replace(setting, trace=_move_trace(setting.trace, move), cluster=cluster, policy=move_policy(setting.policy, move), **tables)
+
+
+def _move_trace(source: TraceSource, move: Move) -> TraceSource:
+    """The trace's file, and files that are options of its format."""
+    if not source.file:
+        return source
+    named = {name: move(str(value)) for name, value in source.settings.items() if name in source.path_options()}
+    return replace(source, file=move(source.file), settings={**source.settings, **named})
+
+
+def move_policy(policy: str, move: Move) -> str:
+    """A policy's name, or its file moved: ``mine.py:Mine``."""
+    file, sign, name = policy.partition(":")
+    return f"{move(file)}{sign}{name}" if policy_file(file) == file else policy

@@ -23,14 +23,10 @@ from gantline.core.snapshot import Snapshot
 from gantline.core.snapshot_json import decode_snapshot
 from gantline.core.units import human_seconds
 from gantline.engine.assembly.rules import rule_of_run
-from gantline.lab.questions.ahead import unestimated
-from gantline.lab.questions.calibration import check_forecasts
-from gantline.lab.questions.explain import explain
-from gantline.lab.questions.forecast import SAMPLES, Forecast, Setup, forecast
-from gantline.lab.questions.lateness import FEWEST
+from gantline.lab.questions.calibration import FEWEST, check_forecasts
+from gantline.lab.questions.explain import explain, submission
+from gantline.lab.questions.forecast import SAMPLES, Forecast, Setup, Stretch, forecast, unestimated
 from gantline.lab.questions.past import REPLICAS, past_what_if
-from gantline.lab.questions.stretch import Stretch
-from gantline.lab.questions.submission import submission
 from gantline.lab.questions.what_if import what_if
 from gantline.models.profiled_model import ProfiledModel
 from gantline.simulator.uncertainty import Uncertainty

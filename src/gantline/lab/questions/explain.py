@@ -7,21 +7,29 @@ engine would then do is the answer, so that it holds for every policy, memory an
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any
 
 import numpy as np
 
 from gantline.core.arrays import Floats
-from gantline.core.errors import NotFoundError, near
+from gantline.core.columns import Job
+from gantline.core.errors import GantlineError, NotFoundError, near
+from gantline.core.inputs import Action, JobRequest, SetJob, Submit
 from gantline.core.insiders import tables_behind
 from gantline.core.policy import Policy
 from gantline.core.snapshot import Snapshot
+from gantline.core.tables import Tables
 from gantline.core.units import human_seconds
-from gantline.lab.questions.changes import RUNS, StepChange, step_changes
+from gantline.engine.advance import arrive
+from gantline.engine.assembly.rules import RunRules
+from gantline.engine.engine import Engine
+from gantline.engine.lists import RowCount
 from gantline.lab.questions.forecast import Forecast, Setup, forecast
-from gantline.simulator.outcome import JobOutcome, carry_out
+from gantline.simulator.from_here import JobOutcome, carry_out, carry_out_on, private_tables, state_on
 from gantline.simulator.rollout import CpuBudget
+from gantline.traces.files.placements import GivenPlacement
 
 
 @dataclass(frozen=True)
@@ -143,3 +151,132 @@ def _holder(one: Ahead) -> str:
 
 def _more(count: int) -> str:
     return f" and {count} more" if count > 0 else ""
+
+
+# Which single change to a job would start it now: the present is decided and committed again, on a copy of its tables.
+
+RUNS = ("starts", "stays", "moves", "resizes")
+_AT_MOST = 8  # sizes that are tried
+
+
+@dataclass(frozen=True)
+class StepChange:
+    """One thing that would be different."""
+
+    what: str  # gpus, type, queue, priority
+    value: Any
+    sentence: str
+
+
+class Changed:
+    """The present, in which one job is changed."""
+
+    def __init__(self, snapshot: Snapshot, policy: Policy, place: int, placement: GivenPlacement | None) -> None:
+        self.instant, self.tables = private_tables(snapshot)
+        self.rules = RunRules.at(self.instant, placement)
+        self.policy, self.placement, self.place = self.rules.policy(policy), placement, place
+        self.row, self.job = int(self.instant.jobs.rows[place]), self.instant.jobs.ids[place]
+
+    def starts(self, change: Callable[[Engine], object]) -> bool:
+        """Whether the next decision starts the job after that change."""
+        instant, tables = self.instant, self.tables.copy()
+        state = state_on(tables, instant, self.rules)
+        try:
+            change(self.rules.engine(state, self.policy))
+            altered = state.snapshot()
+            return carry_out_on(altered, self.policy.decide(altered), self.placement)[self.place].act in RUNS
+        except GantlineError:
+            return False  # such a job cannot be meant here
+
+    def sized(self, size: int) -> bool:
+        least = min(size, int(self.tables.I[Job.MIN_GPUS, self.row]))
+        return self.starts(lambda engine: engine.apply(JobRequest(self.instant.now, Action.RESIZE, self.job, size, least, size)))
+
+    def typed(self, kind: str) -> bool:
+        def change(engine: Engine) -> None:
+            t = engine.state.tables
+            like = t.options[int(t.I[Job.OPTION_FIRST, self.row])]
+            only = replace(like, type=t.cluster.types.index(kind), gpus=int(t.I[Job.GPUS, self.row]), rate_spread=None, nodes=0)
+            t.I[Job.OPTION_FIRST, self.row], t.I[Job.OPTION_COUNT, self.row] = t.options.append(only), 1
+            t.I[Job.SMALLEST, self.row] = only.gpus
+            engine.state.rebuild()
+
+        return self.starts(change)
+
+    def queued(self, queue: str) -> bool:
+        return self.starts(lambda engine: engine.apply(SetJob(self.instant.now, self.job, queue=queue)))
+
+    def preferred(self, priority: float) -> bool:
+        return self.starts(lambda engine: engine.apply(SetJob(self.instant.now, self.job, priority=priority)))
+
+
+def step_changes(snapshot: Snapshot, policy: Policy, place: int, placement: GivenPlacement | None) -> Iterator[StepChange]:
+    """Changes of one thing about the job after which the next decision would start it; of sizes the largest."""
+    trial, asks = Changed(snapshot, policy, place, placement), int(snapshot.jobs.gpus[place])
+    sizes = [size for size in range(asks - 1, 0, -1) if size == asks - 1 or size & (size - 1) == 0][:_AT_MOST]
+    for size in sizes:
+        if trial.sized(size):
+            yield StepChange("gpus", size, f"with {size} GPUs in place of {asks} it would start now")
+            break
+    for kind in _other_types(trial.tables, trial.row):
+        if trial.typed(kind):
+            yield StepChange("type", kind, f"on {kind} it would start now")
+    own = snapshot.queues[int(snapshot.jobs.queue[place])]
+    for queue in dict.fromkeys([*snapshot.queue_tree, *snapshot.queues]):
+        if queue and queue != own and trial.queued(queue):
+            yield StepChange("queue", queue, f"in queue '{queue}' it would start now")
+    top, has = float(snapshot.jobs.priority.max()) + 1.0, float(snapshot.jobs.priority[place])
+    if trial.preferred(top):
+        yield StepChange("priority", top, f"with priority {top:g} it would start now (it has {has:g})")
+
+
+def _other_types(tables: Tables, row: int) -> list[str]:
+    first, count = int(tables.I[Job.OPTION_FIRST, row]), int(tables.I[Job.OPTION_COUNT, row])
+    listed = {tables.cluster.types[tables.options[option].type] for option in range(first, first + count)}
+    return [kind for kind in tables.cluster.types if kind not in listed]
+
+
+# When a job would start if it were submitted now: the present with one more job, decided and rolled forward.
+
+NAME = "this job"
+
+
+def with_job(snapshot: Snapshot, policy: Policy, job: Mapping[str, object], placement: GivenPlacement | None = None) -> Snapshot:
+    """The present in which that job has just arrived; it is written as in the `jobs` of a snapshot."""
+    instant, tables = private_tables(snapshot)
+    tables = tables.copy()
+    rules = RunRules.at(instant, placement)
+    state = state_on(tables, instant, rules)
+    state.lists.number[RowCount.NEXT] = state.lists.number[RowCount.HELD] = tables.count
+    rules.engine(state, rules.policy(policy)).apply(Submit(instant.now, dict(job)))
+    arrive(tables.F[:, : tables.count], tables.I, state.lists, instant.now, math.inf)
+    state.rebuild()
+    return state.snapshot()
+
+
+def submission(snapshot: Snapshot, policy: Policy, job: Mapping[str, Any], setup: Setup) -> dict[str, Any]:
+    """Its place in the queue, why it would wait, when it is expected to start.
+
+    A job without an estimate has no expected end, one behind jobs of unknown length no expected start; `unknown` says why.
+    """
+    setup = setup.at(snapshot)
+    then = with_job(snapshot, policy, {**job, "id": NAME}, setup.placement)
+    found = explain(then, policy, NAME, setup)
+    ahead = [one for one in found.ahead if not one.holds]
+    expected, waits = found.expected, found.act not in RUNS
+    unknown = found.unknown if expected is None else expected.unknown
+    fields: dict[str, Any] = {
+        "act": found.act, "why": found.why, "position": len(ahead) + 1 if waits else None, "estimated": "estimate" in job,
+        "waiting": int((~then.jobs.running).sum()), "ahead": [asdict(one) for one in found.ahead[:100]],
+        "changes": [asdict(one) for one in found.changes], "waits_for": list(found.waits_for),
+        "expected": None if expected is None or unknown else expected.as_json(), "unknown": unknown,
+    }  # fmt: skip
+    lines = [f"it would wait, as number {len(ahead) + 1}: {found.why}" if waits else "it would start at once"]
+    if expected is not None:
+        lines.append(expected.told())
+    elif unknown:
+        lines.append(f"expected start {unknown}" if waits else f"expected end {unknown}")
+    lines += found.prospects()
+    used = expected.samples if expected is not None else 0
+    notes = [f"note: {setup.used(used)} of {setup.over}"] if used else []
+    return {**fields, "samples": used, "lines": [*lines, *notes]}

@@ -5,19 +5,20 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
+from gantline.core.arrays import Bools, Ints
+from gantline.core.columns import Job, Option
 from gantline.core.costs import Costs
 from gantline.core.errors import NotFoundError, near
 from gantline.core.inputs import Input
+from gantline.core.insiders import tables_behind
 from gantline.core.policy import Policy
 from gantline.core.snapshot import Snapshot
+from gantline.core.tables import Tables
 from gantline.core.units import human_seconds
-from gantline.lab.questions.ahead import known_ahead, unestimated
-from gantline.lab.questions.shares import NINE_TENTHS, SHARES, place_of
-from gantline.lab.questions.stretch import UNSTRETCHED, Stretch
 from gantline.simulator.newcomers import PastJob, like_the_past
 from gantline.simulator.rollout import Candidate, Futures, Newcomers, rollout
 from gantline.simulator.uncertainty import Uncertainty
@@ -29,6 +30,41 @@ _SHORTEST = 1e-6  # seconds that a length has at least
 _AS = {"p50": "p50", "p90": "p90", "mean": "p50", "low": "p50", "high": "p90"}
 _MOVED_AS = {f"{what}_{name}": f"{what}_{share}" for what in ("start", "finish") for name, share in _AS.items()}
 """Each instant of a forecast, and as which one it is moved when forecasts are late."""
+
+
+# The quantiles of all futures that a forecast reports.
+
+#: the share of futures in which it has come by then
+SHARES: Final = {"p50": 0.5, "p90": 0.9}
+#: where the middle nine tenths of all futures begin and end
+NINE_TENTHS: Final = (0.05, 0.95)
+
+
+def place_of(share: float, draws: int) -> int:
+    """The place among sorted draws, from zero, which one more future precedes with at least this chance; else the last."""
+    return min(math.ceil(round(share * (draws + 1), 9)), draws) - 1
+
+
+# By how much forecasts are moved, because earlier ones were late; `lateness` learns it.
+
+
+@dataclass(frozen=True)
+class Stretch:
+    """Lengths by which each instant of a forecast is moved, learned from so many forecasts."""
+
+    start_p50: float = 0.0
+    start_p90: float = 0.0
+    finish_p50: float = 0.0
+    finish_p90: float = 0.0
+    forecasts: int = 0
+
+    @property
+    def text(self) -> str:
+        """The stretch as a phrase."""
+        return f"stretched as {self.forecasts} earlier forecasts were late" if self.forecasts else ""
+
+
+UNSTRETCHED = Stretch()
 
 
 @dataclass(frozen=True)
@@ -174,3 +210,48 @@ def forecast(snapshot: Snapshot, policy: Policy, jobs: Iterable[str] | None = No
         .known(place[name] not in blind, unknown)
         for name, part, span, unknown in zip(wanted, parts, spans, known_ahead(snapshot, rolled, places))
     ]
+
+
+# What is known of the jobs before another, where some of them have no estimate: then no instant is named.
+#
+# A length that nobody knows is a guess, with which policies can decide, and from which no start follows that could be shown.
+
+
+def unestimated(snapshot: Snapshot) -> set[int]:
+    """Places of the jobs whose length is unknown."""
+    blind = tables_behind(snapshot).unestimated
+    return {place for place, row in enumerate(snapshot.jobs.rows.tolist()) if row in blind} if blind else set()
+
+
+def known_ahead(snapshot: Snapshot, rolled: Futures, places: Sequence[int]) -> list[str]:
+    """For each of these jobs what is known of those that hold or get its devices first, if any is of unknown length; else nothing."""
+    blind = unestimated(snapshot)
+    if not blind:
+        return [""] * len(places)
+    begins, gpus = np.median(rolled.start, axis=0), np.asarray(snapshot.jobs.gpus)
+    blinds = np.isin(np.arange(len(begins)), list(blind))
+    ran = np.isfinite(rolled.start).all(axis=0) & np.isfinite(rolled.finish).all(axis=0) & ~blinds
+    hours = np.zeros(len(begins))
+    hours[ran] = np.median(rolled.finish[:, ran] - rolled.start[:, ran], axis=0) * gpus[ran] / 3600.0
+    may_use = _types(tables_behind(snapshot), snapshot.jobs.rows)
+    found = []
+    for place in places:
+        before = (begins < begins[place]) & may_use[:, may_use[place]].any(axis=1)
+        unknown = int(np.count_nonzero(before & blinds))
+        found.append(_told(int(np.count_nonzero(before)), float(hours[before].sum()), unknown) if unknown else "")
+    return found
+
+
+def _types(tables: Tables, rows: Ints) -> Bools:
+    """Which types of devices each job may have, by (job, type)."""
+    count = tables.I[Job.OPTION_COUNT, rows]
+    option = np.concatenate([np.arange(first, first + some) for first, some in zip(tables.I[Job.OPTION_FIRST, rows], count)])
+    found = np.zeros((len(rows), len(tables.cluster.types)), dtype=np.bool_)
+    found[np.repeat(np.arange(len(rows)), count), tables.options.I[Option.TYPE, option]] = True
+    return found
+
+
+def _told(jobs: int, hours: float, unknown: int) -> str:
+    """Such as ``8 jobs, 14 GPU-hours ahead, 3 of unknown length``."""
+    known = f", {hours:.3g} GPU-hours" if hours > 0.0 else ""
+    return f"{jobs} job{'s' if jobs != 1 else ''}{known} ahead, {unknown} of unknown length"

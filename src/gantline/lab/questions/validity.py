@@ -15,8 +15,7 @@ import numpy as np
 from gantline.core.cluster import Cluster
 from gantline.core.errors import RefusedError
 from gantline.core.inputs import Submit
-from gantline.lab.questions.forecast import DRAWS
-from gantline.lab.questions.shares import NINE_TENTHS
+from gantline.lab.questions.forecast import DRAWS, NINE_TENTHS
 from gantline.models.bundle import Bundle
 from gantline.models.profiled_model import ProfiledModel
 from gantline.policies.given_orders import GivenOrder, GivenOrders

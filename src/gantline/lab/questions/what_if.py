@@ -17,8 +17,7 @@ from gantline.core.node_events import NodeEvent
 from gantline.core.policy import Policy
 from gantline.core.snapshot import Snapshot
 from gantline.core.units import human_seconds
-from gantline.lab.questions.forecast import Setup
-from gantline.lab.questions.shares import NINE_TENTHS
+from gantline.lab.questions.forecast import NINE_TENTHS, Setup
 from gantline.simulator.from_here import Rolled
 
 METRICS = {

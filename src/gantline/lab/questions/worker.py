@@ -12,6 +12,7 @@ import sys
 from typing import TextIO
 
 from gantline.core.errors import GantlineError, NotFoundError, RefusedError, UsageError
+from gantline.lab.questions.asked import answer
 
 
 def kind_of(error: GantlineError) -> str:
@@ -27,8 +28,6 @@ def refusal(error: dict[str, str]) -> GantlineError:
 
 def answer_line(line: str, decoded: dict[str, object] | None = None) -> dict[str, object]:
     """The answer to one line; `decoded` holds the snapshot of the last question, under the name that the question gave it."""
-    from gantline.lab.questions.asked import answer
-
     try:
         return {"answer": answer(json.loads(line), decoded)}
     except GantlineError as error:

@@ -7,7 +7,7 @@ microseconds from the first arrival.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,35 +15,32 @@ import numpy as np
 import polars as pl
 
 from gantline.lab.report.frames import RunLike, node_gpus_of, settled, span_of
+from gantline.lab.whole_files import write_whole
 
 CLUSTER = 0
 """The process of the counters, and of devices whose node is not known; node ``n`` is process ``n + 1``."""
 
 
-def write_chrome_trace(run: RunLike, out: Path, node_gpus: Sequence[int] | None = None) -> Path:
+def write_chrome_trace(run: RunLike, out: Path) -> Path:
     """Write the trace, an event a line, without ever holding all of them."""
-    out = Path(out)
-    out.parent.mkdir(parents=True, exist_ok=True)
-    draft = out.with_name(f".{out.name}.draft")
-    try:
+
+    def fill(draft: Path) -> None:
         with draft.open("w", encoding="utf-8") as file:
             file.write('{"displayTimeUnit":"ms","traceEvents":[\n')
             separator = ""
-            for event in trace_events(run, node_gpus):
+            for event in trace_events(run):
                 file.write(separator + json.dumps(event, ensure_ascii=False, separators=(",", ":")))
                 separator = ",\n"
             file.write("\n]}\n")
-        draft.replace(out)
-    finally:
-        draft.unlink(missing_ok=True)
-    return out
+
+    return write_whole(Path(out), fill)
 
 
-def trace_events(run: RunLike, node_gpus: Sequence[int] | None = None) -> Iterator[dict[str, Any]]:
+def trace_events(run: RunLike) -> Iterator[dict[str, Any]]:
     """Names of nodes and devices, a complete event per device and allocation, counters of the queue and the busy GPUs."""
     run = settled(run)
     start, _ = span_of(run)
-    sizes = node_gpus_of(run) if node_gpus is None else list(node_gpus)
+    sizes = node_gpus_of(run)
     process = np.repeat(np.arange(len(sizes)) + 1, sizes)
     yield from _names(run, process, len(sizes))
     users = run.jobs.select("job", "user")

@@ -17,8 +17,7 @@ import polars as pl
 
 from gantline.core.cluster_spec import parse_cluster
 from gantline.core.errors import UsageError
-from gantline.simulator.frame_columns import jobs_of_frame, series_of_frame, spans_of_frame
-from gantline.simulator.run_columns import RunColumns
+from gantline.simulator.run_columns import RunColumns, jobs_of_frame, series_of_frame, spans_of_frame
 
 JOBS: dict[str, Any] = {
     "job": pl.String,

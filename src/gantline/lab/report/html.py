@@ -6,26 +6,41 @@ and no script and no style but its own (by their hashes), so a job called ``<scr
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import json
+import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from html import escape
 from importlib.metadata import version
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+import polars as pl
+
 from gantline.core.errors import UsageError
-from gantline.lab.report.doubts import doubts_of_run
-from gantline.lab.report.figures import Chart
+from gantline.lab.report.figures import (
+    Chart,
+    fairness_per_user,
+    fragmentation_over_time,
+    gantts,
+    jct_cdf,
+    pareto_front,
+    progress_per_user,
+    queue_and_utilization,
+)
 from gantline.lab.report.figures.for_page import figure
+from gantline.lab.report.figures.over_time import users_by_time
+from gantline.lab.report.figures.panels import DARK, LIGHT, Theme
 from gantline.lab.report.frames import RunLike, settled
-from gantline.lab.report.metrics import Measuring
-from gantline.lab.report.names import names_of
+from gantline.lab.report.labels import names_of
+from gantline.lab.report.metrics import Measuring, Window
 from gantline.lab.report.page.answer import answer, doubts_about, folded, notes_about, uneven
-from gantline.lab.report.page.figures import MOST_DRAWN, choose_figures
-from gantline.lab.report.page.jobs import COLUMNS, job_tables
-from gantline.lab.report.page.resources import SCRIPTS, content_policy, resource
-from gantline.lab.report.page.stylesheet import stylesheet
-from gantline.lab.report.page.tables import comparison_table, facts_table, framed, group_tables, page_order
+from gantline.lab.report.page.tables import COLUMNS, comparison_table, facts_table, framed, group_tables, job_tables, page_order
+from gantline.lab.report.run_warnings import doubts_of_run
+from gantline.lab.whole_files import write_text
 
 AS_IT_SAYS = Measuring()
 
@@ -40,17 +55,7 @@ def write_page(text: str, out: Path) -> Path:
     out = Path(out)
     if out.is_dir():
         raise UsageError("is a folder", where=str(out), fix="name an .html file in it")
-    out.parent.mkdir(parents=True, exist_ok=True)
-    draft = out.with_name(f".{out.name}.draft")
-    try:
-        draft.write_text(text, encoding="utf-8")
-        draft.replace(out)
-    except OSError as error:  # the error of a full disk names no file
-        error.filename = str(out)
-        raise
-    finally:
-        draft.unlink(missing_ok=True)
-    return out
+    return write_text(out, text)
 
 
 def render_report(runs: Sequence[RunLike], *, title: str = "Gantline report", measure_with: Measuring = AS_IT_SAYS) -> str:
@@ -152,3 +157,94 @@ def _jobs_section(names: Sequence[str]) -> str:
         + '<div class="controls"><button type="button" id="back">Back</button><button type="button" id="next">Next</button>'
         '<span class="quiet" id="found" role="status"></span></div><p class="note" id="jobs-note"></p>'
     )
+
+
+# Which figures a report shows.
+
+MOST_DRAWN = 8
+MOST_GANTTS = 4
+MOST_PROGRESS = 4
+
+
+def choose_figures(
+    runs: Sequence[RunLike], names: Sequence[str], measures: Sequence[Mapping[str, float]], window: Window | None = None
+) -> tuple[dict[str, Chart], dict[str, Chart]]:
+    """The figures of a report by a key each, and more of them: the trade-off only from three runs on, fairness only with several users."""
+    drawn = runs[:MOST_DRAWN]
+    first = {"jct": jct_cdf(drawn, window), "timeline": queue_and_utilization(drawn)}
+    if len(runs) > 2:
+        first["pareto"] = _trade_off(names, measures)
+    users = users_by_time(runs)
+    pictures = gantts(runs[:MOST_GANTTS], "user" if len(users) > 1 else "job")
+    if len(runs) > MOST_GANTTS:
+        note = f"Pictures of devices are drawn for the first {MOST_GANTTS} of {len(runs)} runs."
+        pictures = replace(pictures, notes=(*pictures.notes, note))
+    first["gantt"] = pictures
+    more: dict[str, Chart] = {}
+    if any(found["fragmentation"] > 0 for found in measures):
+        more["fragmentation"] = fragmentation_over_time(drawn)
+    if len(users) > 1:
+        more["fairness"] = fairness_per_user(drawn)
+        for number, (name, run) in enumerate(zip(names[:MOST_PROGRESS], runs)):
+            picture = progress_per_user(run, users=users)
+            more[f"progress-{number}"] = replace(picture, title=f"{picture.title}: {name}") if len(runs) > 1 else picture
+    return first, more
+
+
+def _trade_off(names: Sequence[str], measures: Sequence[Mapping[str, float]]) -> Chart:
+    """Mean completion time against fairness, or against the makespan where there are no users to be fair to."""
+    fair = all(math.isfinite(found["jain_users"]) for found in measures)
+    frame = pl.DataFrame([{"name": name, **found} for name, found in zip(names, measures)])
+    return pareto_front(frame, "jct_mean", "jain_users" if fair else "makespan")
+
+
+# Files that are embedded in a page.
+
+SCRIPTS = ("figures.js", "figure_reader.js", "wide_tables.js", "jobs_table.js", "script.js")
+"""In the order in which a page needs them."""
+
+
+def resource(name: str) -> str:
+    """A file of this folder."""
+    return files("gantline.lab.report.page").joinpath(name).read_text(encoding="utf-8")
+
+
+def content_policy(scripts: list[str], style: str) -> str:
+    """What a page may load: nothing from anywhere, of scripts and styles its own alone, by their hashes."""
+    allowed = " ".join(f"'{_hash(script)}'" for script in scripts)
+    return f"default-src 'none'; script-src {allowed}; style-src '{_hash(style)}'; img-src data:; base-uri 'none'; form-action 'none'"
+
+
+def _hash(text: str) -> str:
+    return "sha256-" + base64.b64encode(hashlib.sha256(text.encode("utf-8")).digest()).decode("ascii")
+
+
+# The style of a page: the colours of both themes as variables, then the rules.
+
+_MORE = {"light": "--accent:#0072b2;--warn:#fff3d6;--warn-edge:#b87f00", "dark": "--accent:#4aa8e8;--warn:#33290f;--warn-edge:#e0a92e"}
+_PAPER = ":root, :root[data-theme] { color-scheme: light; --ground:#ffffff;--surface:#f2f3f5;--text:#000000;--quiet:#444444;--grid:#bbbbbb;"
+
+
+def stylesheet() -> str:
+    """All of it; the screen chooses a theme, the reader may choose the other one, and paper is always light."""
+    light, dark = _variables(LIGHT, "light"), _variables(DARK, "dark")
+    series = "".join(f".c{number} {{ --c: var(--s{number}); }}\n" for number in range(len(LIGHT.series)))
+    return "\n".join(
+        [
+            f":root {{ color-scheme: light dark; {light} }}",
+            f'@media screen and (prefers-color-scheme: dark) {{ :root:not([data-theme="light"]) {{ {dark} }} }}',
+            f':root[data-theme="dark"] {{ color-scheme: dark; {dark} }}',
+            ':root[data-theme="light"] { color-scheme: light; }',
+            f"@media print {{ {_PAPER}{_series(LIGHT)} }} }}",
+            series + resource("style.css"),
+        ]
+    )
+
+
+def _variables(theme: Theme, name: str) -> str:
+    ground = ";".join(f"--{part}:{getattr(theme, part)}" for part in ("ground", "surface", "text", "quiet", "grid"))
+    return f"{ground};{_MORE[name]};{_series(theme)}"
+
+
+def _series(theme: Theme) -> str:
+    return ";".join(f"--s{number}:{colour}" for number, colour in enumerate(theme.series))

@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
+from gantline.lab.report.figures import (
+    Chart,
+    fairness_per_user,
+    fragmentation_over_time,
+    gantt,
+    jct_cdf,
+    progress_per_user,
+    queue_and_utilization,
+)
 from gantline.lab.report.frames import RunLike, StoredRun
 from gantline.simulator.run import Run
-
-if TYPE_CHECKING:
-    from gantline.lab.report.figures import Chart
 
 
 @dataclass(frozen=True)
@@ -24,38 +30,26 @@ class Plots:
 
     def gantt(self, by: Literal["user", "job"] = "job") -> Chart:
         """Which job or user held which device when; colours mean jobs or users."""
-        from gantline.lab.report.figures import gantt
-
         return gantt(self.run, by)
 
     def jct_cdf(self) -> Chart:
         """The distribution of job completion times."""
-        from gantline.lab.report.figures import jct_cdf
-
         return jct_cdf([self.run])
 
     def timeline(self) -> Chart:
         """Waiting jobs and utilization over time."""
-        from gantline.lab.report.figures import queue_and_utilization
-
         return queue_and_utilization([self.run])
 
     def fragmentation(self) -> Chart:
         """Free GPUs that no waiting job could use, over time."""
-        from gantline.lab.report.figures import fragmentation_over_time
-
         return fragmentation_over_time([self.run])
 
     def fairness(self) -> Chart:
         """The share of the requested GPU time that each user received."""
-        from gantline.lab.report.figures import fairness_per_user
-
         return fairness_per_user([self.run])
 
     def progress(self) -> Chart:
         """Work done and machines held by each user over time."""
-        from gantline.lab.report.figures import progress_per_user
-
         return progress_per_user(self.run)
 
 

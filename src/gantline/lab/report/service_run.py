@@ -20,10 +20,10 @@ from gantline.core.cluster_json import decode_cluster
 from gantline.core.errors import RefusedError
 from gantline.core.json_reader import Reader
 from gantline.lab.report.frames import ALLOCATIONS, EVENTS, JOBS, SERIES, StoredRun
+from gantline.live.scheduler.archive import Archive
 from gantline.simulator.series import series_of
 
 if TYPE_CHECKING:
-    from gantline.live.archive import Archive
     from gantline.live.store import SqlStore
 
 _STORE, _ARCHIVE = "gantline.sqlite", "archive"
@@ -39,7 +39,6 @@ def is_service(home: Path) -> bool:
 
 def read_service(home: Path) -> StoredRun:
     """The past of the service with this folder; it may be running."""
-    from gantline.live.archive import Archive
     from gantline.live.store import SqlStore
 
     store = SqlStore.open(os.environ.get("GANTLINE_STORE") or home / _STORE, write=False)

@@ -16,22 +16,21 @@ from rich.table import Table
 from rich.text import Text
 
 from gantline.core.units import human_seconds
-from gantline.lab.report.doubts import (
+from gantline.lab.report.frames import RunLike, completed, settled, span_of
+from gantline.lab.report.labels import best_of, known_metrics, names_of, spell
+from gantline.lab.report.metrics import bin_means, measure, per_group, per_type, steadiness, with_utilization
+from gantline.lab.report.metrics.completion import finite
+from gantline.lab.report.run_warnings import (
     UNSTEADY,
     doubts_of_run,
     free_stops,
     links_apart,
     no_contest,
+    policies_in_charge,
     turned_away,
     ways_left_out,
     wholes_for_parts,
 )
-from gantline.lab.report.frames import RunLike, completed, settled, span_of
-from gantline.lab.report.in_charge import policies_in_charge
-from gantline.lab.report.metrics import bin_means, measure, per_group, per_type, steadiness, with_utilization
-from gantline.lab.report.metrics.completion import finite
-from gantline.lab.report.names import names_of
-from gantline.lab.report.numbers import best_of, known_metrics, spell
 
 BLOCKS = " ▁▂▃▄▅▆▇█"
 EIGHTHS = " ▏▎▍▌▋▊▉█"
@@ -140,9 +139,9 @@ def comparison(runs: Sequence[RunLike], measures: Sequence[Mapping[str, float]] 
     return Group(table, *notes, Text(), queue_lines(names, runs))
 
 
-def queue_lines(names: Sequence[str], runs: Sequence[RunLike], width: int = 40) -> RenderableType:
+def queue_lines(names: Sequence[str], runs: Sequence[RunLike]) -> RenderableType:
     """The queue of each run over time, all to one scale."""
-    curves = [_curve(run, "queued", width) for run in runs]
+    curves = [_curve(run, "queued", 40) for run in runs]
     top = max((float(curve.max()) for curve in curves if curve.size), default=0.0)
     table = Table(box=None, show_header=False, pad_edge=False)
     for name, run, curve in zip(names, runs, curves):

@@ -9,32 +9,19 @@ from fastapi import FastAPI
 
 from gantline.live.service.application import LOOPBACK, assembled
 from gantline.live.service.context import Service
-from gantline.live.service.results.folder import ResultsFolder
-from gantline.live.service.routes import (
-    board,
-    events,
-    jobs,
-    login,
-    logs,
-    nodes,
-    past,
-    policy,
-    progress,
-    questions,
-    queues,
-    reservations,
-    runs,
-    snapshot,
-    status,
-    tokens,
-    users,
-)
+from gantline.live.service.results_folder import ResultsFolder
+from gantline.live.service.routes.admin import login_router, status_router, tokens_router, users_router
+from gantline.live.service.routes.cluster import nodes_router, queues_router, reservations_router
+from gantline.live.service.routes.history import board_router, events_router, past_router
+from gantline.live.service.routes.jobs import PARTS, jobs_router, logs_router, progress_router
+from gantline.live.service.routes.questions import policy_router, questions_router, snapshot_router
+from gantline.live.service.routes.runs import runs_router
 
-_NOUNS = (
-    status, login, board, jobs, logs, progress, nodes, reservations, queues, events, past, tokens, users, policy, snapshot, questions,
-    runs,
+ROUTERS = (
+    status_router, login_router, board_router, jobs_router, logs_router, progress_router, nodes_router, reservations_router,
+    queues_router, events_router, past_router, tokens_router, users_router, policy_router, snapshot_router, questions_router,
+    runs_router,
 )  # fmt: skip
-ROUTERS = tuple(noun.router for noun in _NOUNS)
 
 
 def build(service: Service, hosts: Iterable[str] = LOOPBACK, results: Path | None = None) -> FastAPI:
@@ -42,6 +29,6 @@ def build(service: Service, hosts: Iterable[str] = LOOPBACK, results: Path | Non
 
     `results`: a folder of finished simulations to show beside them.
     """
-    app = assembled(service, ROUTERS, hosts, parts=jobs.PARTS)
+    app = assembled(service, ROUTERS, hosts, parts=PARTS)
     app.state.results = ResultsFolder(results) if results is not None else None
     return app

@@ -8,14 +8,13 @@ import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 from urllib.parse import quote
 
 from gantline.core.errors import UsageError
+from gantline.live.jobs.spec import JobSpec
+from gantline.live.jobs.spec_file import hinted, read_spec, spec_of
 from gantline.live.service.http_client import HttpClient, path_part
-
-if TYPE_CHECKING:
-    from gantline.live.spec import JobSpec
 
 Job: TypeAlias = "JobSpec | Mapping[str, Any] | Path | str | Sequence[str]"
 ENDED = frozenset({"succeeded", "failed", "cancelled", "rejected", "timeout"})
@@ -138,10 +137,6 @@ class Client(HttpClient):
         **fields: Any,
     ) -> dict[str, Any]:
         """As `submit`, with all of the answer."""
-        from gantline.live.profiled import hinted
-        from gantline.live.spec import JobSpec
-        from gantline.live.spec_file import read_spec, spec_of
-
         if isinstance(job, (Path, str)):
             job = read_spec(Path(job))
         value = job.to_json() if isinstance(job, JobSpec) else dict(job) if isinstance(job, Mapping) else {"run": list(job)}

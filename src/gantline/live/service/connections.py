@@ -17,7 +17,7 @@ from typing import Any
 
 from uvicorn.protocols.http.auto import AutoHTTPProtocol
 
-from gantline.live.service.local_socket import user_of
+from gantline.live.service.home import user_of
 
 HEAD_SECONDS = 15.0
 _LEAST = 8  # of one peer: a browser opens six

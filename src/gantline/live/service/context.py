@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -10,22 +11,19 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from gantline.core.errors import NotFoundError, RefusedError, near
-from gantline.lab.questions.asker import Asker
-from gantline.lab.questions.shared import SharedAnswers
-from gantline.live.archive import Archive
-from gantline.live.records import Entry
-from gantline.live.retention import Retention
-from gantline.live.scheduler import Scheduler
-from gantline.live.service.access import Access
-from gantline.live.service.board.audience import Audiences
-from gantline.live.service.board.board import LiveBoard
-from gantline.live.service.board.stream import Pump
-from gantline.live.service.health import Health
-from gantline.live.service.past.live_past import LivePast
-from gantline.live.service.reported import ReportedCurves
-from gantline.live.service.roles import Caller, Role
-from gantline.live.store import SqlStore
-from gantline.live.view import JobView
+from gantline.lab.questions.asker import Asker, SharedAnswers
+from gantline.live.scheduler.archive import Archive
+from gantline.live.scheduler.retention import Retention
+from gantline.live.scheduler.scheduler import Scheduler
+from gantline.live.scheduler.view import JobView
+from gantline.live.service.access import Access, Caller, Role
+from gantline.live.service.board_stream import Audiences, Pump
+from gantline.live.service.guard import log
+from gantline.live.service.job_output import ReportedCurves
+from gantline.live.service.live_board import LiveBoard
+from gantline.live.service.occupancy import LivePast
+from gantline.live.store import LostStoreError, SqlStore
+from gantline.live.store.records import Entry
 
 Instants: TypeAlias = tuple[float | None, float | None]  # P50 and P90
 _DIGITS = 19  # of a number that can be one of a job
@@ -189,3 +187,52 @@ def job_text(service: Service, job: JobView) -> str:
 
 def _shown(progress: Mapping[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in progress.items() if value is not None}
+
+
+# Whether a service does what it is there for: it decides, and what it is told can be written down.
+
+LIMIT = 10.0  # seconds for which writes may fail before that is an incident
+_AGAIN = 1.0  # seconds between two attempts to write while writes fail
+_FOLD = 5.0  # seconds between two times that the write-ahead log is brought into the file
+
+
+class Health:
+    """Of one service; `look` is called twice a second, everything else from any thread."""
+
+    def __init__(self, scheduler: Scheduler, store: SqlStore) -> None:
+        self.scheduler, self.store = scheduler, store
+        self._told = False
+        self._tried = self._folded = time.monotonic()
+
+    def why_not(self) -> str:
+        """What is wrong; empty: nothing."""
+        if not self.scheduler.alive:
+            return "the scheduler has ended"
+        return "the store cannot be written" if self.failed_for() >= LIMIT else ""
+
+    def failed_for(self) -> float:
+        """Seconds for which writes have failed; 0: they do not."""
+        failing = self.store.failing
+        return 0.0 if failing is None else time.monotonic() - failing[0]
+
+    def look(self) -> None:
+        """Try again to write where that fails, and say when it has failed for too long, and when it does not any more."""
+        now, failing = time.monotonic(), self.store.failing
+        if failing is not None and now >= self._tried + _AGAIN:
+            self._tried = now
+            with contextlib.suppress(OSError, LostStoreError):  # of a lost one the scheduler hears, too
+                self.store.try_again()
+            failing = self.store.failing
+        if failing is None:
+            if self._told:
+                self._tell("store-recovered", "the store can be written again")
+            if now >= self._folded + _FOLD:
+                self._folded = now
+                self.store.fold()
+        elif self.failed_for() >= LIMIT and not self._told:
+            self._tell("store-failed", f"the store has not been writable for {self.failed_for():.0f} s: {failing[1]}")
+
+    def _tell(self, event: str, what: str) -> None:
+        self._told = not self._told
+        (log.error if self._told else log.warning)("%s", what)
+        self.scheduler.note_incident(event, what)

@@ -6,11 +6,16 @@ import contextlib
 import json
 import os
 import pwd
-from dataclasses import dataclass
+import socket
+import struct
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
-from gantline.core.errors import RefusedError, UnreachableError, UsageError
+from gantline.core.errors import NotFoundError, RefusedError, UnreachableError, UsageError
 
 _ROOM = 512 << 10
 
@@ -158,3 +163,109 @@ def find_address(home: Path | str | None = None) -> Address:
             f"its token cannot be read: {(error.strerror or '').lower()}", where=str(place.token), fix="set GANTLINE_TOKEN"
         ) from None
     return Address(str(announced["url"]), token, announced.get("certificate") or True)
+
+
+# The Unix socket of a service: this machine's users reach it there, whatever others do to its port.
+#
+# Its name is that of the port, in the kernel's own list of names, so that accounts that may not enter the home find
+# it, too. The kernel says whose process is at the other end: the service counts connections by account, and a client
+# sends its token to nobody but root and its own account.
+
+HERE = ("127.0.0.1", "localhost", "::1")
+_CREDENTIALS = struct.Struct("3i")  # process, user, group
+_SECONDS = 1.0  # for a connection on this machine
+
+
+def listen_beside(port: int) -> socket.socket | None:
+    """A socket beside the port; None: this system has none, or the name is taken."""
+    found = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    try:
+        found.bind(_name(port))
+        found.listen(256)
+    except OSError:
+        found.close()
+        return None
+    return found
+
+
+def socket_of(url: str) -> str | None:
+    """The name of the socket of the service at this address, where it is on this machine and may be trusted with a token."""
+    try:
+        parts = urlsplit(url)
+        if parts.hostname not in HERE or parts.port is None:
+            return None
+        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
+            probe.settimeout(_SECONDS)
+            probe.connect(_name(parts.port))
+            return _name(parts.port) if user_of(probe) in (0, os.getuid()) else None
+    except (OSError, ValueError, AttributeError):
+        return None
+
+
+def user_of(connection: socket.socket) -> int:
+    """The number of the account at the other end of a Unix socket."""
+    return int(_CREDENTIALS.unpack(connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size))[1])
+
+
+def _name(port: int) -> str:
+    return f"\0gantline-{port}"
+
+
+# How to start a service; separate from the service, so that starting one in the background does not import it.
+
+_LOOPBACK = ("127.0.0.1", "localhost", "::1")
+
+
+@dataclass(frozen=True)
+class Options:
+    """How to serve."""
+
+    home: Home
+    devices: str | None = None
+    policy: str | None = None
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    host: str = "127.0.0.1"
+    port: int | None = None  # None: as at the previous start, else any
+    store: str = ""  # a URL; empty: the file in the home
+    names: tuple[str, ...] = ()  # other names by which it may be called
+    certificate: Path | None = None
+    key: Path | None = None
+    run_as: str = (
+        ""  # "users": jobs run as their users' accounts; "service": as the service; empty: as before, else apart, where root serves
+    )
+    anew: Mapping[str, Any] = field(default_factory=dict)  # fields of `Setup` that are given; others are as at the previous start
+    keep: Mapping[str, Any] = field(default_factory=dict)  # fields of `Keep` that are given, as JSON; others are as at the previous start
+    executor: str | None = None  # what carries orders out; None: as at the previous start, else this machine's processes
+    results: Path | None = None  # finished simulations to show; None: as at the previous start
+    preload: tuple[str, ...] = ()  # modules that a template imports for jobs
+    runner: Mapping[str, str] = field(default_factory=dict)  # options of the executor's own; others are as at the previous start
+    wall: Callable[[], float] = time.time  # the wall clock, which may jump
+
+    def apart(self, before: str = "") -> bool:
+        """Whether jobs run as their users, which only root can do: as given now, else as `before`, at the previous start."""
+        return os.getuid() == 0 and (self.run_as or os.environ.get("GANTLINE_RUN_AS") or before or "users") == "users"
+
+    @property
+    def secured(self) -> bool:
+        return self.certificate is not None and self.key is not None
+
+    def check(self) -> None:
+        """Refuse options that would open the service to everyone, and those that contradict one another."""
+        if self.run_as == "users" and os.getuid() != 0:
+            raise RefusedError(
+                "only root can run jobs as other accounts", where="--run-as", fix="start the service as root, or leave it out"
+            )
+        if (self.certificate is None) != (self.key is None):
+            raise UsageError(
+                "a certificate needs its key, and a key its certificate", where="--tls-cert", fix="give --tls-cert and --tls-key"
+            )
+        if self.results is not None and not self.results.is_dir():
+            raise NotFoundError("no such folder", where="--results", fix="name a folder of finished simulations")
+        for file in (self.certificate, self.key):
+            if file is not None and not file.is_file():
+                raise NotFoundError("no such file", where=str(file), fix="check --tls-cert and --tls-key")
+        if self.host not in _LOOPBACK and not self.secured:
+            raise RefusedError(
+                f"'{self.host}' can be reached from other machines, and nothing would be encrypted",
+                where="--host", fix="give --tls-cert and --tls-key, or leave --host out",
+            )  # fmt: skip

@@ -15,9 +15,8 @@ from urllib.parse import quote
 import httpx
 
 from gantline.core.errors import UnreachableError
-from gantline.live.service.failures import error_of
-from gantline.live.service.home import Address, find_address
-from gantline.live.service.local_socket import socket_of
+from gantline.live.service.answers import error_of
+from gantline.live.service.home import Address, find_address, socket_of
 
 _TRIES = 4  # of a request that may be repeated
 

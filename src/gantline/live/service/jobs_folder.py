@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from gantline.core.errors import RefusedError
-from gantline.live.file_locks import is_locked
-from gantline.live.lives import NewLife
+from gantline.live.host import is_locked
+from gantline.live.scheduler.recovery import NewLife
 from gantline.live.store import SqlStore, number_of
 
 _MARK = "store"

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from gantline.core.errors import NotFoundError, UsageError, near
-from gantline.live.service.asking import ExpectedStarts
+from gantline.live.scheduler.view import JobView
 from gantline.live.service.context import Context, job_text
-from gantline.live.view import JobView
+from gantline.live.service.questions import ExpectedStarts
 
 _FIELDS = ("id", "name", "user", "queue", "state", "gpus", "priority", "submitted", "started", "restarts", "failures")
 SORTS = (*_FIELDS, "ended", "position", "start_p50", "start_p90")

@@ -1,13 +1,11 @@
-"""What Prometheus reads.
-
-Names follow Voda's scheduler (``jobs_ready``, ``gpus_inuse``, ``resched_duration_seconds``...) with our prefix; the kind of device is
-a label rather than a part of the name. `voda_metrics` has the same numbers under Voda's own names.
-"""
+"""How many jobs there are and were, by what became of them, and how many decisions."""
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
@@ -22,11 +20,44 @@ from prometheus_client.core import (
 from prometheus_client.registry import Collector
 
 import gantline
+from gantline.live.scheduler.decision_thread import BOUNDS, DecisionThread
+from gantline.live.scheduler.view import JobView, View
 from gantline.live.service.context import Context
-from gantline.live.service.counts import ENDS, RUNNING, WAITING, JobCounts
-from gantline.live.service.voda_metrics import as_voda
-from gantline.live.thinking import BOUNDS, Thinking
-from gantline.live.view import JobView, View
+
+ENDS = {"completed": ("succeeded",), "failed": ("failed", "timeout", "rejected"), "deleted": ("cancelled",)}
+WAITING, RUNNING = ("pending", "held"), ("starting", "running", "resizing", "preempting")
+
+
+@dataclass(frozen=True)
+class JobCounts:
+    """At one instant; jobs that have left for the archive are counted among those that ended."""
+
+    created: int
+    archived: int
+    ended: Mapping[str, int]  # by the names of `ENDS`
+    waiting: int
+    running: int
+    states: Mapping[str, int]  # of jobs that are in the store
+    decisions: int
+    seconds: float  # that decisions took
+
+    @staticmethod
+    def of(view: View, archived: Mapping[str, int]) -> JobCounts:
+        """`archived`: how many jobs in the archive ended in each state."""
+        states, left = Counter(job.state for job in view.jobs.values()), Counter(archived)
+        return JobCounts(
+            len(view.jobs) + left.total(), left.total(),
+            {name: sum(states[one] + left[one] for one in ends) for name, ends in ENDS.items()},
+            sum(states[one] for one in WAITING), sum(states[one] for one in RUNNING), states,
+            int(view.counters.get("decisions", 0.0)), view.counters.get("decision_seconds", 0.0),
+        )  # fmt: skip
+
+
+# What Prometheus reads.
+#
+# Names follow Voda's scheduler (``jobs_ready``, ``gpus_inuse``, ``resched_duration_seconds``...) with our prefix;
+# the kind of device is a label rather than a part of the name. `voda_metrics` has the same numbers under Voda's own
+# names.
 
 CONTENT_TYPE = CONTENT_TYPE_LATEST
 
@@ -54,7 +85,7 @@ class _Scrape(Collector):
             self._here.service.health.failed_for(),
         )
         counts = JobCounts.of(view, self._here.scheduler.archived.get("states", {}))
-        yield from _totals(view, counts, self._here.scheduler.archived, self._here.scheduler.thinking)
+        yield from _totals(view, counts, self._here.scheduler.archived, self._here.scheduler.decision_thread)
         yield from _queues(view)
         yield from _devices(view)
         yield from _nodes(view)
@@ -66,7 +97,7 @@ def _gauge(name: str, help: str, value: float) -> Metric:
     return GaugeMetricFamily(name, help, value=value)
 
 
-def _totals(view: View, counts: JobCounts, old: Mapping[str, Any], thinking: Thinking) -> Iterator[Metric]:
+def _totals(view: View, counts: JobCounts, old: Mapping[str, Any], decision_thread: DecisionThread) -> Iterator[Metric]:
     jobs, counters = view.jobs.values(), view.counters
     yield CounterMetricFamily("gantline_jobs_created", "Jobs ever submitted.", value=counts.created)
     for name, ends in ENDS.items():
@@ -83,7 +114,7 @@ def _totals(view: View, counts: JobCounts, old: Mapping[str, Any], thinking: Thi
     yield SummaryMetricFamily(
         "gantline_resched_duration_seconds", "Time that decisions took.", count_value=counts.decisions, sum_value=counts.seconds
     )
-    yield from _thinking(thinking)
+    yield from _decision_times(decision_thread)
     yield _gauge("gantline_jobs_stuck", "Jobs that have restarted three times in ten minutes without progress.", counters.get("stuck", 0.0))
     yield CounterMetricFamily("gantline_restarts", "Starts of jobs that had run before.", value=sum(job.restarts for job in jobs))
     yield CounterMetricFamily(
@@ -105,14 +136,16 @@ def _totals(view: View, counts: JobCounts, old: Mapping[str, Any], thinking: Thi
     )  # fmt: skip
 
 
-def _thinking(thinking: Thinking) -> Iterator[Metric]:
+def _decision_times(decision_thread: DecisionThread) -> Iterator[Metric]:
     """How long decisions take, as a histogram, which shows how many are slow; a mean does not."""
     counted, total = [], 0
-    for bound, count in zip([*map(str, BOUNDS), "+Inf"], list(thinking.buckets), strict=True):
+    for bound, count in zip([*map(str, BOUNDS), "+Inf"], list(decision_thread.buckets), strict=True):
         total += count
         counted.append((bound, total))
-    yield HistogramMetricFamily("gantline_decision_seconds", "Time that decisions took.", buckets=counted, sum_value=thinking.seconds)
-    yield CounterMetricFamily("gantline_decision_overruns", "Decisions that took longer than they may.", value=thinking.overruns)
+    yield HistogramMetricFamily(
+        "gantline_decision_seconds", "Time that decisions took.", buckets=counted, sum_value=decision_thread.seconds
+    )
+    yield CounterMetricFamily("gantline_decision_overruns", "Decisions that took longer than they may.", value=decision_thread.overruns)
 
 
 def _queues(view: View) -> Iterator[Metric]:
@@ -175,3 +208,34 @@ def _jobs(now: float, jobs: Iterable[JobView]) -> Iterator[Metric]:
         if job.progress.get("total"):
             share.add_metric(values, float(job.progress.get("done") or 0.0) / float(job.progress["total"]))
     yield from (gpus, ran, speed, share)
+
+
+# The names of Voda's scheduler, for dashboards that were made for it.
+#
+# Voda runs a scheduler for each type of GPU, and the type is a part of every name
+# (``voda_scheduler_a100_scheduler_gpus``). One scheduler serves all types here: the type where there is one, and
+# ``default``, which is Voda's own word, where there are several.
+
+
+def as_voda(view: View, counts: JobCounts) -> Iterator[Metric]:
+    """What both have: jobs, decisions and devices."""
+    types = {device.type for device in view.devices}
+    kind = types.pop() if len(types) == 1 else "default"
+    name = f"voda_scheduler_{re.sub('[^a-zA-Z0-9_]', '_', kind)}_scheduler"
+    info = GaugeMetricFamily(f"{name}_info", "1.", labels=["version", "scheduler"])
+    info.add_metric([gantline.__version__, kind], 1)
+    yield info
+    yield CounterMetricFamily(f"{name}_jobs_created", "Jobs ever submitted.", value=counts.created)
+    for end, count in counts.ended.items():
+        yield CounterMetricFamily(f"{name}_jobs_{end}", f"Jobs {end}.", value=count)
+    yield CounterMetricFamily(f"{name}_resched", "Decisions.", value=counts.decisions)
+    took = f"{name}_resched_duration_seconds"
+    yield SummaryMetricFamily(took, "Time that decisions took.", count_value=counts.decisions, sum_value=counts.seconds)
+    gauges = {
+        "jobs_ready": counts.waiting + counts.running, "jobs_waiting": counts.waiting, "jobs_running": counts.running,
+        "gpus": sum(device.up for device in view.devices), "gpus_inuse": sum(bool(device.jobs) for device in view.devices),
+    }  # fmt: skip
+    for suffix, value in gauges.items():
+        yield GaugeMetricFamily(f"{name}_{suffix}", f"As gantline_{suffix}.", value=value)
+    yield CounterMetricFamily("voda_scheduler_training_service_jobs_created", "Jobs ever submitted.", value=counts.created)
+    yield CounterMetricFamily("voda_scheduler_training_service_jobs_deleted", "Jobs deleted.", value=counts.ended["deleted"])

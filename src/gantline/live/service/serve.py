@@ -20,28 +20,23 @@ import gantline
 from gantline.core.errors import RefusedError, UnreachableError
 from gantline.core.queues import Queue, queues_as_text
 from gantline.engine.sparing import LIVE_STOPS
-from gantline.live.archive import Archive
-from gantline.live.job_tokens import JobTokens
-from gantline.live.open_files import connections_within, raise_limit, too_few
-from gantline.live.premises import Premises
-from gantline.live.repairing import repair_store
-from gantline.live.retention import Keep, Retention
-from gantline.live.runner import Runner
-from gantline.live.runner_options import checked, completed
-from gantline.live.runners import find_runner
-from gantline.live.scheduler import Scheduler
-from gantline.live.service.access import Access, digest
+from gantline.live.host import connections_within, raise_limit, too_few
+from gantline.live.runners.registry import checked, completed, find_runner
+from gantline.live.runners.runner import Runner
+from gantline.live.runners.runner_context import RunnerContext
+from gantline.live.scheduler.archive import Archive
+from gantline.live.scheduler.retention import Keep, Retention
+from gantline.live.scheduler.scheduler import Scheduler
+from gantline.live.scheduler.setup import Setup
+from gantline.live.service.access import Access, JobTokens, digest
 from gantline.live.service.app import build
 from gantline.live.service.application import LOOPBACK
 from gantline.live.service.connections import bounded
-from gantline.live.service.context import Service
+from gantline.live.service.context import Health, Service
 from gantline.live.service.guard import log
-from gantline.live.service.health import Health
-from gantline.live.service.home import Home, owner
+from gantline.live.service.home import HERE, Home, Options, listen_beside, owner
 from gantline.live.service.jobs_folder import JobsFolder
-from gantline.live.service.local_socket import HERE, listen_beside
-from gantline.live.service.options import Options
-from gantline.live.setup import Setup
+from gantline.live.service.repair import repair_store
 from gantline.live.store import Lock, SqlStore
 
 _EVERYWHERE = ("0.0.0.0", "::")
@@ -160,7 +155,7 @@ def _runner(options: Options, store: SqlStore, url: str, generation: str) -> Run
     own = completed(checked(options.runner, kind.options, executor), store.recall("runner", {}), kind.options)
     accounts = lambda: store.recall("accounts", {})  # noqa: E731
     apart = options.apart(store.recall("run_as", ""))
-    runner = kind.open(Premises(options.home.path, declared, own, url, apart, generation, owner(), options.preload, accounts))
+    runner = kind.open(RunnerContext(options.home.path, declared, own, url, apart, generation, owner(), options.preload, accounts))
     if runner.accounts.apart:
         options.home.check_entered()
     with store.transaction() as write:

@@ -12,16 +12,20 @@ import json
 import os
 import sqlite3
 import time
+from contextlib import closing
 from pathlib import Path
 from typing import IO, Any
 
-from sqlalchemy import Connection, Engine, create_engine, event, text
+from alembic import command
+from alembic.config import Config
+from sqlalchemy import Connection, Engine, create_engine, event, inspect, text
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError, SQLAlchemyError
 from sqlalchemy.pool import StaticPool
 
-from gantline.core.errors import RefusedError, UnreachableError, UsageError
-from gantline.live.records import UNREADABLE
+from gantline.core.errors import NotFoundError, RefusedError, UnreachableError, UsageError
+from gantline.live.store.records import UNREADABLE
+from gantline.live.store.schema import HEAD
 
 _ADVISORY = 0x67616E74  # "gant"
 _INCREMENTAL = 2  # SQLite: space is given back on request
@@ -235,3 +239,63 @@ def _read(text: str) -> Any:
 def cause(error: SQLAlchemyError) -> str:
     """The database's error message, in one line."""
     return " ".join(str(getattr(error, "orig", None) or error).split())
+
+
+# Brings a store up to the present tables, in the transaction of the connection given.
+
+
+def version_of(connection: Connection) -> str | None:
+    """The migration that a store has reached; None: it is empty."""
+    if not inspect(connection).has_table("alembic_version"):
+        return None
+    return connection.execute(text("select version_num from alembic_version")).scalar()
+
+
+def migrate(connection: Connection) -> None:
+    """Run the migrations that are missing."""
+    found = version_of(connection)
+    if found == HEAD:
+        return
+    if found is not None and found > HEAD:
+        raise RefusedError(f"was written by a newer Gantline (version {found} of its tables)", where="store", fix="upgrade gantline")
+    config = Config()
+    config.set_main_option("script_location", str(Path(__file__).parent / "_migrations"))
+    config.attributes["connection"] = connection
+    command.upgrade(config, "head")
+
+
+# A copy of a store as it is at one instant, made while a service writes to it.
+
+
+def back_up(where: str | Path, target: Path) -> int:
+    """Copy the store at `where` into a new file, for its owner alone; its size in bytes. Whole or not at all, and on the disk."""
+    source = file_of(where, "use pg_dump")
+    if not source.is_file():
+        raise NotFoundError("no such store", where=str(source), fix="start a service there first: gantline up")
+    if target.exists():
+        raise RefusedError("already exists", where=str(target), fix="name another file")
+    draft = target.with_name(f".{target.name}.{os.getpid()}")
+    copy_of(source, draft)
+    draft.replace(target)
+    return target.stat().st_size
+
+
+def file_of(where: str | Path, fix: str) -> Path:
+    """The file of a store; a database server is refused, with what to do instead."""
+    url = url_of(where)
+    if url.get_backend_name() != "sqlite":
+        raise RefusedError("a database server makes its own backups", where="--store", fix=fix)
+    return Path(str(url.database))
+
+
+def copy_of(source: Path, draft: Path) -> None:
+    """Write a new file with what the database in another one is at this instant; nothing is left of one that fails."""
+    try:
+        os.close(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
+        with closing(sqlite3.connect(f"file:{source}?mode=ro", uri=True, timeout=30)) as live, closing(sqlite3.connect(draft)) as copy:
+            live.backup(copy)  # in one step: the state of one instant
+        with open(draft, "rb") as file:
+            os.fsync(file.fileno())
+    except (OSError, sqlite3.Error) as error:
+        draft.unlink(missing_ok=True)
+        raise RefusedError(f"cannot be written: {error}", where=str(draft.parent), fix="choose another place") from None

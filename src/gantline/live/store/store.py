@@ -15,11 +15,10 @@ from sqlalchemy import Connection, Select, func, select, text
 from sqlalchemy.exc import SQLAlchemyError
 
 from gantline.core.errors import RefusedError, UnreachableError
-from gantline.live.records import Entry, whole
 from gantline.live.store import schema
-from gantline.live.store.connection import BACKUP, Connections, LostStoreError, StoreError, cause, spelled, url_of
-from gantline.live.store.migrate import migrate, version_of
-from gantline.live.store.rows import QueueRow, TokenRow
+from gantline.live.store.connection import BACKUP, Connections, LostStoreError, StoreError, cause, migrate, spelled, url_of, version_of
+from gantline.live.store.records import Entry, whole
+from gantline.live.store.schema import QueueRow, TokenRow
 from gantline.live.store.writing import ARCHIVED, COMMITS, GENERATION, RESTORED, Transaction, number_of
 
 _BLOCK = 1000  # rows that are read at a time

@@ -10,9 +10,9 @@ from typing import Any
 
 from sqlalchemy import Connection, Insert, Update, bindparam, delete, func, insert, select, update
 
-from gantline.live.records import Entry
 from gantline.live.store import schema
-from gantline.live.store.rows import QueueRow, TokenRow
+from gantline.live.store.records import Entry
+from gantline.live.store.schema import QueueRow, TokenRow
 
 KEPT_CHECKPOINTS = 3
 BREAKS = "breaks"  # of the past, by the numbers of their checkpoints

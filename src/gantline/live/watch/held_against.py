@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
-from gantline.core.errors import UsageError
+from gantline.core.errors import GantlineError, UsageError
 from gantline.core.snapshot_json import decode_snapshot
 from gantline.lab.questions.forecast import Forecast, Setup, forecast
 from gantline.live.watch.slurm_recording import read_recording, record
@@ -48,8 +48,6 @@ class HeldForecasts:
 
 def keep_recordings(folder: Path, every: float, times: int, said: Callable[[str], None] = lambda text: None) -> None:
     """Record Slurm again and again; a look that fails is reported, and the next one is taken."""
-    from gantline.core.errors import GantlineError
-
     folder.mkdir(parents=True, exist_ok=True)
     for number in range(times):
         began = time.monotonic()

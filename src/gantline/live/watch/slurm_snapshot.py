@@ -9,14 +9,17 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 
-from gantline.live.watch.slurm_past import RUNS, SlurmPast
+import numpy as np
+
+from gantline.core.arrays import Floats
 from gantline.live.watch.slurm_state import SlurmJob, SlurmNode, SlurmState
 from gantline.live.watch.watched import ClusterLook, Document, left_out_notes
 from gantline.simulator.newcomers import tell_how_others_come
+from gantline.simulator.uncertainty import FEWEST
 from gantline.traces.importers.slurm import seconds_of
 
 WAITS = ("PENDING", "REQUEUED")
@@ -257,3 +260,96 @@ def _type_names(nodes: Sequence[SlurmNode], words: set[str]) -> dict[str, str]:
 def _age(job: SlurmJob) -> tuple[float, list[int]]:
     """Jobs of one second come in the order of their numbers."""
     return job.eligible, [int(number) for number in re.findall(r"\d+", job.id)]
+
+
+# What Slurm shows of jobs that have come and gone: squeue for a while after their end, sacct for a week, and earlier
+# looks.
+#
+# From them follow how much of their limits jobs use, and how others will come.
+
+RUNS = ("RUNNING", "COMPLETING", "CONFIGURING", "STAGE_OUT")
+_ENDED = ("COMPLETED", "FAILED", "TIMEOUT", "OUT_OF_MEMORY", "CANCELLED", "NODE_FAIL")
+_SUBMISSIONS = 200  # the latest of which the next ones are drawn; an array is one
+_MOST = 2000  # jobs in them
+
+
+@dataclass(frozen=True)
+class SlurmPast:
+    """The jobs of a look, of accounting and of earlier looks, by id."""
+
+    state: SlurmState
+    earlier: Mapping[str, SlurmJob] = field(default_factory=dict)
+
+    @cached_property
+    def jobs(self) -> Iterable[SlurmJob]:
+        """Each as it was last seen."""
+        listed = {job.id: job for job in self.state.jobs}
+        return ({**self.earlier, **{job.id: job for job in self.state.past}} | listed).values()
+
+    @cached_property
+    def shares(self) -> tuple[float, ...]:
+        """The shares of their limits that jobs use, each as likely as the others."""
+        running = [
+            (self.state.now - job.started) / job.limit
+            for job in self.state.jobs
+            if job.state in RUNS and job.started and job.limit and self.state.now > job.started
+        ]
+        return shares_of_limits(self._ended, running)
+
+    @property
+    def run_times(self) -> str:
+        """What is known of run times, in words."""
+        known = len(self._ended)
+        if known >= FEWEST:
+            return f"run times are known of {known} ended jobs"
+        if known:
+            return f"run times are known of {known} ended jobs only: {FEWEST} of any length up to the limit are counted with them"
+        return "run times are known of no ended job: any up to the limit is as likely"
+
+    @cached_property
+    def _ended(self) -> list[float]:
+        return [
+            (job.ended - job.started) / job.limit
+            for job in self.jobs
+            if job.state in _ENDED and job.started is not None and job.ended and job.limit and job.ended > job.started
+        ]
+
+    def arrivals(self) -> list[SlurmJob]:
+        """The jobs that were submitted last, in order."""
+        known = sorted((job for job in self.jobs if job.submitted), key=lambda job: job.submitted)[-_MOST:]
+        instants = sorted({job.submitted for job in known})[-_SUBMISSIONS:]
+        return [job for job in known if job.submitted >= instants[0]]
+
+
+# How much of their time limits jobs use, from those that have ended and those that still run.
+#
+# A running job says that its share is larger than what it has used so far. Without it only short jobs would count
+# where accounting is young: the long ones have not ended. The product-limit estimate takes both (Kaplan and Meier,
+# "Nonparametric Estimation from Incomplete Observations", JASA 1958); what it leaves beyond the last end is spread
+# evenly up to the limit, where Slurm ends every job.
+
+_PLACES = 256  # shares that stand for an estimate, at least
+
+
+def shares_of_limits(ended: Sequence[float], running: Sequence[float]) -> tuple[float, ...]:
+    """Shares that are equally likely, in rising order: as seen, and as of a few jobs more of which any share is as likely."""
+    imagined = (np.arange(FEWEST) + 1) / FEWEST  # few ended jobs do not show how long jobs can be
+    known: Floats = np.sort(np.append(np.minimum(np.asarray(ended, dtype=np.float64), 1.0), imagined))
+    open_ones: Floats = np.sort(np.minimum(np.asarray(running, dtype=np.float64), 1.0))
+    if not len(open_ones):
+        return tuple(np.round(known, 6).tolist())
+    at, ends = np.unique(known, return_counts=True)
+    at_risk = len(known) - np.searchsorted(known, at) + len(open_ones) - np.searchsorted(open_ones, at)
+    passed: Floats = np.cumprod(1.0 - ends / at_risk, dtype=np.float64)  # the share of jobs that use more than `at`
+    return tuple(np.round(_evenly(at, passed, max(_PLACES, len(known))), 6).tolist())
+
+
+def _evenly(at: Floats, passed: Floats, count: int) -> Floats:
+    """The estimate as so many shares of equal weight."""
+    left = 1.0 - (np.arange(count) + 0.5) / count  # by how many jobs each is passed
+    place = np.searchsorted(-passed, -left)
+    beyond = place == len(at)
+    found = at[np.minimum(place, len(at) - 1)]
+    rest = float(passed[-1])
+    found[beyond] = 1.0 - (1.0 - at[-1]) * left[beyond] / rest if rest > 0 else at[-1]
+    return found

@@ -10,9 +10,8 @@ from functools import lru_cache
 from typing import TypeAlias
 
 from gantline.core.errors import UsageError
-from gantline.live.slurm.listings import CLOSED, EMPTY, GONE, host_names, pairs_of, state_words
-from gantline.live.watch import slurm_json
-from gantline.live.watch.slurm_recording import sections
+from gantline.live.runners.slurm.commands import CLOSED, EMPTY, GONE, host_names, pairs_of, state_words
+from gantline.live.watch.slurm_recording import is_json, job_cells, node_pairs, partition_pairs, past_rows, reservation_pairs, sections
 from gantline.traces.importers.slurm import gpus_of, memory_of, seconds_of, type_of
 
 _MANY = 4096
@@ -125,14 +124,14 @@ def read_state(text: str, where: str = "recording") -> SlurmState:
     if not seconds.isdigit():
         raise UsageError(f"'{seconds[:20]}' is no time", where=f"{where}, section time", fix="it is what date '+%s %z' prints")
     config = dict(_setting(line) for line in parts["config"].splitlines() if "=" in line)
-    nodes = tuple(map(_node, _listed(parts, "nodes", slurm_json.node_pairs, "NodeName", where)))
+    nodes = tuple(map(_node, _listed(parts, "nodes", node_pairs, "NodeName", where)))
     if not nodes:
         raise UsageError("no node is listed", where=f"{where}, section nodes", fix="it is what scontrol -o show nodes prints")
-    listed = _listed(parts, "partitions", slurm_json.partition_pairs, "PartitionName", where)
+    listed = _listed(parts, "partitions", partition_pairs, "PartitionName", where)
     partitions = {one.name: one for one in map(_partition, listed)}
-    listed = _listed(parts, "reservations", slurm_json.reservation_pairs, "ReservationName", where)
+    listed = _listed(parts, "reservations", reservation_pairs, "ReservationName", where)
     reservations = tuple(_reservation(pairs, clock) for pairs in listed)
-    cells = slurm_json.job_cells if slurm_json.is_json(parts["jobs"]) else _cells
+    cells = job_cells if is_json(parts["jobs"]) else _cells
     jobs = tuple(_job(one, clock) for one in cells(parts["jobs"], f"{where}, section jobs"))
     return SlurmState(float(seconds), config, nodes, partitions, jobs, reservations, _past(parts.get("past", ""), clock, where))
 
@@ -140,15 +139,15 @@ def read_state(text: str, where: str = "recording") -> SlurmState:
 def _listed(parts: Mapping[str, str], name: str, read: Reading, head: str, where: str) -> Iterable[Mapping[str, str]]:
     """What a section lists, which is JSON or what ``scontrol -o`` prints."""
     text = parts.get(name, "")
-    if slurm_json.is_json(text):
+    if is_json(text):
         return read(text, f"{where}, section {name}")
     return (pairs_of(line) for line in text.splitlines() if line.startswith(f"{head}="))
 
 
 def _past(text: str, clock: _Clock, where: str) -> tuple[SlurmJob, ...]:
     """The jobs that sacct lists, without arrays of which no task has begun."""
-    if slurm_json.is_json(text):
-        rows = slurm_json.past_rows(text, f"{where}, section past")
+    if is_json(text):
+        rows = past_rows(text, f"{where}, section past")
     else:
         lines = text.splitlines()
         head = lines[0].split("|") if lines else []

@@ -28,7 +28,6 @@ def look_at_slurm(recording: Path | None = None, as_json: bool = False) -> Clust
 
 def look_at_kubernetes(recording: Path | None = None, kubeconfig: str = "", context: str = "") -> ClusterLook:
     """A Kubernetes cluster as its API shows it now, or as kubectl has printed it."""
-    from gantline.live.watch import kubernetes_snapshot, kubernetes_state
+    from gantline.live.watch.kubernetes_snapshot import kubernetes_look, recorded_state, state_now
 
-    found = kubernetes_state.state_now(kubeconfig, context) if recording is None else kubernetes_state.recorded_state(recording)
-    return kubernetes_snapshot.kubernetes_look(found)
+    return kubernetes_look(state_now(kubeconfig, context) if recording is None else recorded_state(recording))

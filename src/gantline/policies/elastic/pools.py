@@ -67,7 +67,7 @@ def pools(snapshot: Snapshot) -> Iterator[Pool]:
 
 def rooms(pool: Pool) -> dict[int, list[int]]:
     """Per node of the pool's type the devices that its jobs may share: free ones and their own."""
-    return by_node(pool, np.flatnonzero(may_share(pool)))
+    return by_node(pool.snapshot, np.flatnonzero(may_share(pool)))
 
 
 def may_share(pool: Pool) -> Bools:
@@ -87,9 +87,9 @@ def free_or_held_by(snapshot: Snapshot, jobs: Ints) -> Bools:
     return found
 
 
-def by_node(pool: Pool, devices: Ints) -> dict[int, list[int]]:
+def by_node(snapshot: Snapshot, devices: Ints) -> dict[int, list[int]]:
     """Devices listed by the node that they are on."""
-    node = pool.snapshot.cluster.device_node[devices]
+    node = snapshot.cluster.device_node[devices]
     order = np.argsort(node, kind="stable")
     listed, ends = devices[order].tolist(), np.cumsum(np.bincount(node)).tolist()
     return {node: listed[begin:end] for node, (begin, end) in enumerate(zip([0, *ends], ends)) if end > begin}

@@ -1,7 +1,5 @@
 """What Gantline has of AFS, by name, and what it was held against."""
 
-from __future__ import annotations
-
 from gantline.registry import HeldAgainst, System
 
 SYSTEM = System(
@@ -10,11 +8,11 @@ SYSTEM = System(
     papers=("Hwang et al.: Elastic Resource Sharing for Distributed Deep Learning (NSDI 2021)",),
     page="policies/afs.md",
     policies={
-        "afs": ".policies.policy:Afs",
+        "afs": ".policies:Afs",
     },
     studies={
-        "afs-sharing": ".studies.sharing:AfsSharing",
-        "afs-clusters": ".studies.clusters:AfsClusters",
+        "afs-sharing": ".studies:AfsSharing",
+        "afs-clusters": ".studies:AfsClusters",
     },
     held_against=(
         HeldAgainst(

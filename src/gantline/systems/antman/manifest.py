@@ -1,7 +1,5 @@
 """What Gantline has of AntMan, by name, and what it was held against."""
 
-from __future__ import annotations
-
 from gantline.registry import HeldAgainst, System
 
 SYSTEM = System(
@@ -10,16 +8,16 @@ SYSTEM = System(
     papers=("Xiao et al.: AntMan: Dynamic Scaling on GPU Clusters for Deep Learning (OSDI 2020)",),
     page="policies/antman.md",
     policies={
-        "antman": ".policies.policy:AntMan",
+        "antman": ".policies:AntMan",
     },
     performance_models={
-        "guests": ".models:guests",
+        "guests": ".traces:guests",
     },
     generators={
-        "antman": (".generator:antman", "guaranteed jobs that leave their GPUs partly idle, and guests (after OSDI 2020)"),
+        "antman": (".traces:antman", "guaranteed jobs that leave their GPUs partly idle, and guests (after OSDI 2020)"),
     },
     studies={
-        "antman-guests": ".studies.guests:AntManGuests",
+        "antman-guests": ".studies:AntManGuests",
     },
     held_against=(
         HeldAgainst(

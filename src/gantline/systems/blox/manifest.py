@@ -1,7 +1,5 @@
 """What Gantline has of Blox, by name, and what it was held against."""
 
-from __future__ import annotations
-
 from gantline.registry import HeldAgainst, System
 
 SYSTEM = System(
@@ -13,18 +11,18 @@ SYSTEM = System(
         "blox": ".regime:REGIME",
     },
     importers={
-        "blox": (".importer:read", "Blox workload: job_index, arrival_s, total_iterations, ... (CSV)"),
+        "blox": (".traces:read", "Blox workload: job_index, arrival_s, total_iterations, ... (CSV)"),
     },
     generators={
-        "blox": (".generator:blox", "Blox' default workload (EuroSys 2024), the same jobs for its seed 1"),
-        "blox-changing": (".changing:changing", "Blox' two workloads with changing load, after their descriptions"),
+        "blox": (".traces:blox", "Blox' default workload (EuroSys 2024), the same jobs for its seed 1"),
+        "blox-changing": (".traces:changing", "Blox' two workloads with changing load, after their descriptions"),
     },
     studies={
-        "blox-fig6": ".studies.figure6:BloxFigure6",
-        "blox-fig12": ".studies.figure12:BloxFigure12",
-        "blox-loss": ".studies.loss:BloxLoss",
-        "blox-synthesizer-dual": ".studies.synthesizer:BloxSynthesizerDual",
-        "blox-synthesizer-small-large": ".studies.synthesizer:BloxSynthesizerSmallLarge",
+        "blox-fig6": ".studies:BloxFigure6",
+        "blox-fig12": ".studies:BloxFigure12",
+        "blox-loss": ".studies:BloxLoss",
+        "blox-synthesizer-dual": ".studies:BloxSynthesizerDual",
+        "blox-synthesizer-small-large": ".studies:BloxSynthesizerSmallLarge",
     },
     held_against=(
         HeldAgainst(

@@ -1,7 +1,5 @@
 """What Gantline has of CarbonScaler, by name, and what it was held against."""
 
-from __future__ import annotations
-
 from gantline.registry import HeldAgainst, System
 
 SYSTEM = System(
@@ -10,7 +8,7 @@ SYSTEM = System(
     papers=("Hanafy et al.: CarbonScaler, Leveraging Cloud Workload Elasticity for Optimizing Carbon-Efficiency (SIGMETRICS 2024)",),
     page="policies/carbonscaler.md",
     policies={
-        "carbonscaler": ".policies.policy:CarbonScaler",
+        "carbonscaler": ".policies:CarbonScaler",
     },
     held_against=(
         HeldAgainst(

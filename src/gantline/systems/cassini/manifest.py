@@ -1,7 +1,5 @@
 """What Gantline has of CASSINI, by name, and what it was held against."""
 
-from __future__ import annotations
-
 from gantline.registry import HeldAgainst, System
 
 SYSTEM = System(
@@ -10,14 +8,14 @@ SYSTEM = System(
     papers=("Rajasekaran et al.: CASSINI: Network-Aware Job Scheduling in Machine Learning Clusters (NSDI 2024)",),
     page="policies/cassini.md",
     policies={
-        "cassini": ".policies.policy:Cassini",
+        "cassini": ".policies:Cassini",
     },
     generators={
         "periodic": (".generator:periodic", "jobs that compute and communicate in turn, for links that are shared (CASSINI, NSDI 2024)"),
     },
     studies={
-        "cassini-first-come": ".studies.leaf_spine:CassiniFirstCome",
-        "cassini-leaf-spine": ".studies.leaf_spine:CassiniLeafSpine",
+        "cassini-first-come": ".studies:CassiniFirstCome",
+        "cassini-leaf-spine": ".studies:CassiniLeafSpine",
     },
     held_against=(
         HeldAgainst(

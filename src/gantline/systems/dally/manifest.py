@@ -1,7 +1,5 @@
 """What Gantline has of Dally, by name, and what it was held against."""
 
-from __future__ import annotations
-
 from gantline.registry import HeldAgainst, System
 
 SYSTEM = System(
@@ -10,16 +8,16 @@ SYSTEM = System(
     papers=("Sharma et al.: Dally, GPU Cluster Scheduling for Network-Sensitive Deep Learning (arXiv 2024)",),
     page="policies/dally-like.md",
     policies={
-        "dally-like": ".policies.policy:DallyLike",
+        "dally-like": ".policies:DallyLike",
     },
     generators={
-        "dally": (".generator:dally", "gangs of 1 to 64 GPUs, half of which slow down where they cross machines and racks"),
+        "dally": (".traces:dally", "gangs of 1 to 64 GPUs, half of which slow down where they cross machines and racks"),
     },
     performance_models={
-        "placement-tiers": (".models:placement_tiers", "slowdowns within a rack and across racks, from the columns of the trace"),
+        "placement-tiers": (".traces:placement_tiers", "slowdowns within a rack and across racks, from the columns of the trace"),
     },
     studies={
-        "dally-delays": ".studies.delays:DallyDelays",
+        "dally-delays": ".studies:DallyDelays",
     },
     held_against=(
         HeldAgainst(

@@ -1,7 +1,5 @@
 """What Gantline has of ElasticFlow, by name, and what it was held against."""
 
-from __future__ import annotations
-
 from gantline.registry import HeldAgainst, System
 
 SYSTEM = System(
@@ -20,17 +18,17 @@ SYSTEM = System(
         "elasticflow": ".imitation.drive:drive",
     },
     scopes={
-        "elasticflow": ".imitation.scope:SCOPE",
+        "elasticflow": ".regime:SCOPE",
     },
     importers={
-        "elasticflow": (".importer:read", "ElasticFlow traces, raw or generated, with its table of speeds (CSV)"),
+        "elasticflow": (".traces:read", "ElasticFlow traces, raw or generated, with its table of speeds (CSV)"),
     },
     generators={
-        "elasticflow": (".generator:elasticflow", "ElasticFlow's jobs with deadlines (ASPLOS 2023)"),
+        "elasticflow": (".traces:elasticflow", "ElasticFlow's jobs with deadlines (ASPLOS 2023)"),
     },
     studies={
-        "elasticflow-ablation": ".studies.ablation:ElasticFlowAblation",
-        "elasticflow-clusters": ".studies.clusters:ElasticFlowClusters",
+        "elasticflow-ablation": ".studies:ElasticFlowAblation",
+        "elasticflow-clusters": ".studies:ElasticFlowClusters",
     },
     held_against=(
         HeldAgainst(

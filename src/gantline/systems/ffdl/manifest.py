@@ -1,7 +1,5 @@
 """What Gantline has of FfDL, by name, and what it was held against."""
 
-from __future__ import annotations
-
 from gantline.registry import HeldAgainst, System
 
 SYSTEM = System(
@@ -10,10 +8,10 @@ SYSTEM = System(
     papers=("Saxena et al.: Effective Elastic Scaling of Deep Learning Workloads (MASCOTS 2020)",),
     page="policies/ffdl.md",
     policies={
-        "ffdl": ".policies.policy:Ffdl",
+        "ffdl": ".policies:Ffdl",
     },
     studies={
-        "ffdl-batch": ".studies.batch:FfdlBatch",
+        "ffdl-batch": ".studies:FfdlBatch",
     },
     held_against=(
         HeldAgainst(

@@ -1,7 +1,5 @@
 """What Gantline has of GAIA, by name, and what it was held against."""
 
-from __future__ import annotations
-
 from gantline.registry import HeldAgainst, System
 
 SYSTEM = System(
@@ -10,7 +8,7 @@ SYSTEM = System(
     papers=("Hanafy et al.: Going Green for Less Green, Optimizing the Cost of Reducing Cloud Carbon Emissions (ASPLOS 2024)",),
     page="policies/gaia.md",
     policies={
-        "gaia": ".policies.policy:Gaia",
+        "gaia": ".policies:Gaia",
     },
     regimes={
         "gaia": ".regime:REGIME",
@@ -19,7 +17,7 @@ SYSTEM = System(
         "gaia": ".imitation.drive:drive",
     },
     scopes={
-        "gaia": ".imitation.scope:SCOPE",
+        "gaia": ".regime:SCOPE",
     },
     importers={
         "gaia": (".importer:read", "GAIA's batch jobs on CPUs: arrival_time, length, cpus (CSV)"),

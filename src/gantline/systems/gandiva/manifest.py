@@ -1,7 +1,5 @@
 """What Gantline has of Gandiva, by name, and what it was held against."""
 
-from __future__ import annotations
-
 from gantline.registry import HeldAgainst, System
 
 SYSTEM = System(
@@ -10,17 +8,17 @@ SYSTEM = System(
     papers=("Xiao et al.: Gandiva, Introspective Cluster Scheduling for Deep Learning (OSDI 2018)",),
     page="policies/gandiva.md",
     policies={
-        "gandiva": ".policies.gandiva:Gandiva",
-        "gandiva.introspective": ".policies.introspective:Introspective",
+        "gandiva": ".policies.policy:Gandiva",
+        "gandiva.introspective": ".policies.policy:Introspective",
     },
     generators={
         "gandiva": (".generator:gandiva", "the small workloads of Gandiva's experiments (OSDI 2018): equal, mix, busy, fragments, growth"),
     },
     studies={
-        "gandiva-mechanisms": ".studies.mechanisms:GandivaMechanisms",
+        "gandiva-mechanisms": ".studies:GandivaMechanisms",
     },
     performance_models={
-        "utilisation": ".utilisation:Utilisation",
+        "utilisation": ".models:Utilisation",
     },
     held_against=(
         HeldAgainst(

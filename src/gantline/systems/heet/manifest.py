@@ -1,7 +1,5 @@
 """What Gantline has of Heet, by name, and what it was held against."""
 
-from __future__ import annotations
-
 from gantline.registry import HeldAgainst, System
 
 SYSTEM = System(

@@ -1,7 +1,5 @@
 """What Gantline has of Lucid, by name, and what it was held against."""
 
-from __future__ import annotations
-
 from gantline.registry import HeldAgainst, System
 
 SYSTEM = System(
@@ -11,7 +9,7 @@ SYSTEM = System(
     page="policies/lucid.md",
     policies={
         "lucid": ".policies.policy:Lucid",
-        "qssf": ".policies.qssf:QuasiShortestServiceFirst",
+        "qssf": ".policies.policy:QuasiShortestServiceFirst",
     },
     regimes={
         "lucid": ".regime:REGIME",
@@ -20,16 +18,16 @@ SYSTEM = System(
         "lucid": ".imitation.drive:drive",
     },
     scopes={
-        "lucid": ".imitation.scope:SCOPE",
+        "lucid": ".regime:SCOPE",
     },
     profile_readers={
-        "lucid": ".profiles:read",
+        "lucid": ".traces:read_profiles",
     },
     importers={
-        "lucid": (".importer:read", "Lucid's logs, on the clock of its simulator (CSV)"),
+        "lucid": (".traces:read", "Lucid's logs, on the clock of its simulator (CSV)"),
     },
     studies={
-        "lucid-slips": ".studies.slips:LucidSlips",
+        "lucid-slips": ".studies:LucidSlips",
     },
     held_against=(
         HeldAgainst(

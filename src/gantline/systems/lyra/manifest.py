@@ -1,7 +1,5 @@
 """What Gantline has of Lyra, by name, and what it was held against."""
 
-from __future__ import annotations
-
 from gantline.registry import HeldAgainst, System
 
 SYSTEM = System(
@@ -13,7 +11,7 @@ SYSTEM = System(
         "lyra": ".policies.policy:Lyra",
     },
     studies={
-        "lyra-loans": ".studies.loans:LyraLoans",
+        "lyra-loans": ".studies:LyraLoans",
     },
     held_against=(
         HeldAgainst(

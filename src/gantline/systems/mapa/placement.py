@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import ClassVar
 
 from gantline.core.cluster import Cluster
 from gantline.core.errors import RefusedError
@@ -19,8 +18,8 @@ from gantline.policies.placement.rule import PlacementRule, rule_in_python
 class RingPlacement(DeviceRule):
     """The free devices of one node whose ring suits a gang best (needs links between devices in the cluster file)."""
 
-    together: ClassVar[bool] = True
-    ordered: ClassVar[bool] = True
+    together = True
+    ordered = True
     rule: str = "preserve"
     graphs: tuple[LinkGraph, ...] = field(default=(), repr=False)
     first: tuple[int, ...] = field(default=(), repr=False)
@@ -64,7 +63,7 @@ class RingPlacement(DeviceRule):
 class PatientRing(RingPlacement):
     """As preserve, but a gang that is sensitive to bandwidth waits for a ring as good as the best of an idle node (unchecked)."""
 
-    waits: ClassVar[bool] = True
+    waits = True
 
 
 def _named(rule: str, what: str, kind: type[RingPlacement] = RingPlacement) -> PlacementRule:

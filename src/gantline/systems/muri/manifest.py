@@ -1,7 +1,5 @@
 """What Gantline has of Muri, by name, and what it was held against."""
 
-from __future__ import annotations
-
 from gantline.registry import HeldAgainst, System
 
 SYSTEM = System(
@@ -10,7 +8,7 @@ SYSTEM = System(
     papers=("Zhao et al.: Multi-Resource Interleaving for Deep Learning Training (SIGCOMM 2022)",),
     page="policies/muri.md",
     policies={
-        "muri": ".policies.policy:Muri",
+        "muri": ".policies:Muri",
     },
     regimes={
         "muri": ".regime:REGIME",
@@ -19,16 +17,16 @@ SYSTEM = System(
         "muri": ".imitation.drive:drive",
     },
     scopes={
-        "muri": ".imitation.scope:SCOPE",
+        "muri": ".regime:SCOPE",
     },
     performance_models={
-        "stage-cycles": ".models:stage_cycles",
+        "stage-cycles": ".traces:stage_cycles",
     },
     profile_readers={
-        "muri": ".profiles:read",
+        "muri": ".traces:read_profiles",
     },
     importers={
-        "muri": (".importer:read", "Muri's traces with the stages of an iteration, in milliseconds (CSV)"),
+        "muri": (".traces:read", "Muri's traces with the stages of an iteration, in milliseconds (CSV)"),
     },
     held_against=(
         HeldAgainst(

@@ -1,7 +1,5 @@
 """What Gantline has of Optimus, by name, and what it was held against."""
 
-from __future__ import annotations
-
 from gantline.registry import HeldAgainst, System
 
 SYSTEM = System(
@@ -14,7 +12,7 @@ SYSTEM = System(
         "optimus.drf": ".policies.policy:OptimusDrf",
     },
     studies={
-        "optimus-drf": ".studies.drf:OptimusDrfStudy",
+        "optimus-drf": ".studies:OptimusDrfStudy",
     },
     held_against=(
         HeldAgainst(

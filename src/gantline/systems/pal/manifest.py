@@ -1,7 +1,5 @@
 """What Gantline has of PAL, by name, and what it was held against."""
 
-from __future__ import annotations
-
 from gantline.registry import HeldAgainst, System
 
 SYSTEM = System(
@@ -13,10 +11,10 @@ SYSTEM = System(
         "pal": ".regime:REGIME",
     },
     imitations={
-        "pal": ".imitation.drive:drive",
+        "pal": ".imitation:drive",
     },
     scopes={
-        "pal": ".imitation.scope:SCOPE",
+        "pal": ".regime:SCOPE",
     },
     importers={
         "pal": (".importer:read", "PAL's workloads: job, gpus, submit_s, iterations, model (CSV)"),

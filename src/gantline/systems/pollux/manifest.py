@@ -1,7 +1,5 @@
 """What Gantline has of Pollux, by name, and what it was held against."""
 
-from __future__ import annotations
-
 from gantline.registry import HeldAgainst, System
 
 SYSTEM = System(
@@ -10,8 +8,8 @@ SYSTEM = System(
     papers=("Qiao et al.: Pollux, Co-adaptive Cluster Scheduling for Goodput-Optimized Deep Learning (OSDI 2021)",),
     page="policies/pollux.md",
     policies={
-        "adaptdl": ".policies.adaptdl:AdaptDL",
-        "pollux": ".policies.policy:Pollux",
+        "adaptdl": ".policies:AdaptDL",
+        "pollux": ".policies:Pollux",
     },
     regimes={
         "pollux": ".regime:REGIME",
@@ -20,16 +18,16 @@ SYSTEM = System(
         "pollux": ".imitation.drive:drive",
     },
     scopes={
-        "pollux": ".imitation.scope:SCOPE",
+        "pollux": ".regime:SCOPE",
     },
     importers={
-        "pollux": (".importer:read", "Pollux and Sia workloads: name, time, application, num_replicas, batch_size"),
+        "pollux": (".traces:read", "Pollux and Sia workloads: name, time, application, num_replicas, batch_size"),
     },
     generators={
-        "pollux": (".generator:pollux", "Pollux' workloads (OSDI 2021), the same jobs for the same seed and list of Philly's jobs"),
+        "pollux": (".traces:pollux", "Pollux' workloads (OSDI 2021), the same jobs for the same seed and list of Philly's jobs"),
     },
     studies={
-        "pollux-load": ".studies.load:PolluxLoad",
+        "pollux-load": ".studies:PolluxLoad",
     },
     also_called={
         "adaptdl": "pollux",

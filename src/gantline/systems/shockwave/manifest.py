@@ -1,7 +1,5 @@
 """What Gantline has of Shockwave, by name, and what it was held against."""
 
-from __future__ import annotations
-
 from gantline.registry import HeldAgainst, System
 
 SYSTEM = System(
@@ -10,7 +8,7 @@ SYSTEM = System(
     papers=("Zheng et al.: Shockwave, Fair and Efficient Cluster Scheduling for Dynamic Adaptation in ML (NSDI 2023)",),
     page="policies/shockwave.md",
     policies={
-        "shockwave": ".policies.policy:Shockwave",
+        "shockwave": ".policies:Shockwave",
     },
     regimes={
         "shockwave": ".regime:REGIME",
@@ -19,10 +17,10 @@ SYSTEM = System(
         "shockwave": ".imitation.drive:drive",
     },
     scopes={
-        "shockwave": ".imitation.scope:SCOPE",
+        "shockwave": ".regime:SCOPE",
     },
     studies={
-        "shockwave-table": ".studies.table:ShockwaveTable",
+        "shockwave-table": ".studies:ShockwaveTable",
     },
     held_against=(
         HeldAgainst(

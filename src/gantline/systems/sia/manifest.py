@@ -1,7 +1,5 @@
 """What Gantline has of Sia, by name, and what it was held against."""
 
-from __future__ import annotations
-
 from gantline.registry import HeldAgainst, System
 
 SYSTEM = System(
@@ -19,11 +17,11 @@ SYSTEM = System(
         "sia": ".imitation.drive:drive",
     },
     scopes={
-        "sia": ".imitation.scope:SCOPE",
+        "sia": ".regime:SCOPE",
     },
     studies={
-        "sia-heterogeneous": ".studies.tables:SiaHeterogeneous",
-        "sia-homogeneous": ".studies.tables:SiaHomogeneous",
+        "sia-heterogeneous": ".studies:SiaHeterogeneous",
+        "sia-homogeneous": ".studies:SiaHomogeneous",
     },
     held_against=(
         HeldAgainst(

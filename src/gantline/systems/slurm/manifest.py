@@ -1,7 +1,5 @@
 """What Gantline has of Slurm, by name, and what it was held against."""
 
-from __future__ import annotations
-
 from gantline.registry import HeldAgainst, System
 
 SYSTEM = System(
@@ -10,7 +8,7 @@ SYSTEM = System(
     papers=("Yoo, Jette, Grondona: SLURM: Simple Linux Utility for Resource Management (JSSPP 2003)",),
     page="watch.md",
     policies={
-        "slurm": ".policies.policy:SlurmOrder",
+        "slurm": ".policies:SlurmOrder",
     },
     held_against=(
         HeldAgainst(

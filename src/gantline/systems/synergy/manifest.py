@@ -1,7 +1,5 @@
 """What Gantline has of Synergy, by name, and what it was held against."""
 
-from __future__ import annotations
-
 from gantline.registry import HeldAgainst, System
 
 SYSTEM = System(
@@ -16,20 +14,20 @@ SYSTEM = System(
         "synergy": ".regime:REGIME",
     },
     imitations={
-        "synergy": ".imitation.drive:drive",
+        "synergy": ".imitation:drive",
     },
     scopes={
-        "synergy": ".imitation.scope:SCOPE",
+        "synergy": ".regime:SCOPE",
     },
     importers={
-        "synergy": (".importer:read", "Synergy's replay files: job, network, arrival, steps, GPUs (CSV without header)"),
+        "synergy": (".traces:read", "Synergy's replay files: job, network, arrival, steps, GPUs (CSV without header)"),
     },
     performance_models={
-        "sensitivity": ".sensitivity:make_model",
+        "sensitivity": ".traces:make_model",
     },
     profile_readers={
-        "synergy": ".profiles:read",
-        "sensitivity": ".profiles:read",
+        "synergy": ".traces:read_profiles",
+        "sensitivity": ".traces:read_profiles",
     },
     held_against=(
         HeldAgainst(

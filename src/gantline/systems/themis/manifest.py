@@ -1,7 +1,5 @@
 """What Gantline has of Themis, by name, and what it was held against."""
 
-from __future__ import annotations
-
 from gantline.registry import HeldAgainst, System
 
 SYSTEM = System(
@@ -13,7 +11,7 @@ SYSTEM = System(
         "themis": ".policies.policy:Themis",
     },
     studies={
-        "themis-fairness": ".studies.fairness:ThemisFairness",
+        "themis-fairness": ".studies:ThemisFairness",
     },
     held_against=(
         HeldAgainst(

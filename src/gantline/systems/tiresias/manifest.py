@@ -1,7 +1,5 @@
 """What Gantline has of Tiresias, by name, and what it was held against."""
 
-from __future__ import annotations
-
 from gantline.registry import HeldAgainst, System
 
 SYSTEM = System(
@@ -10,7 +8,7 @@ SYSTEM = System(
     papers=("Gu et al.: Tiresias, A GPU Cluster Manager for Distributed Deep Learning (NSDI 2019)",),
     page="policies/tiresias.md",
     policies={
-        "tiresias": ".policies.tiresias:Tiresias",
+        "tiresias": ".policies:Tiresias",
     },
     regimes={
         "tiresias": ".regime:REGIME",
@@ -19,7 +17,7 @@ SYSTEM = System(
         "tiresias": (".importer:read", "Tiresias traces in seconds (CSV)"),
     },
     studies={
-        "tiresias-comparison": ".studies.comparison:TiresiasComparison",
+        "tiresias-comparison": ".studies:TiresiasComparison",
     },
     held_against=(
         HeldAgainst(

@@ -1,7 +1,5 @@
 """What Gantline has of Voda, by name, and what it was held against."""
 
-from __future__ import annotations
-
 from gantline.registry import HeldAgainst, System
 
 SYSTEM = System(
@@ -23,7 +21,7 @@ SYSTEM = System(
         "voda.afs_l": ".policies.policies:AfsL",
     },
     studies={
-        "elastic-tiresias": ".studies.elastic_tiresias:ElasticTiresiasStudy",
+        "elastic-tiresias": ".studies:ElasticTiresiasStudy",
     },
     held_against=(
         HeldAgainst(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -18,13 +19,16 @@ from gantline.core.tables import Tables
 from gantline.engine.assembly.rules import RunRules
 from gantline.engine.declared_key import LinearKey, coefficients
 from gantline.engine.drivers.futures.keys import rank_waiting
+from gantline.engine.drivers.futures.loop import run_batch
 from gantline.engine.drivers.futures.places import (
     COUNTERS,
+    MOST_DECISIONS,
     ROW_NUMBERS,
     FutureCase,
     FutureRoom,
     FutureRow,
     FutureTime,
+    Newcomer,
     RowWhole,
     room_shapes,
 )
@@ -154,3 +158,32 @@ def room_for(case: FutureCase, newcomers: int) -> FutureRoom:
     i, si, queue, lane, low, trial = (np.zeros(shape, dtype=np.int64) for shape in wholes)
     f, s = (np.zeros(shape) for shape in numbers)
     return FutureRoom(f, i, s, si, queue, lane, low, trial, np.zeros(COUNTERS, dtype=np.int64), np.zeros(len(FutureTime)))
+
+
+# --- futures of one case, one for each line of work ---------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class CountedFutures:
+    """What becomes of the jobs in each future, by (future, job), and how many decisions each future takes."""
+
+    start: Floats
+    finish: Floats
+    decisions: Floats
+
+    @property
+    def gave_up(self) -> bool:
+        """Whether some future decided again and again without getting anywhere."""
+        return bool((self.decisions > MOST_DECISIONS).any())
+
+
+def run_counted(case: FutureCase, work: Floats, coming: Floats | None = None) -> CountedFutures:
+    """Roll one future forward for each line of `work`, (future, job).
+
+    `coming` holds the newcomers of each future, (future, what, number): see `places.COMING`.
+    """
+    if coming is None:
+        coming = np.zeros((len(work), len(Newcomer), 0))
+    found = CountedFutures(np.empty(work.shape), np.empty(work.shape), np.zeros(len(work)))
+    run_batch(case, room_for(case, coming.shape[2]), work, coming, found.start, found.finish, found.decisions)
+    return found

@@ -11,30 +11,41 @@ from gantline.engine.drivers.futures.places import FutureCase, FutureCount, Futu
 
 
 @kernel
-def key_of_waiting(case: FutureCase, f: Floats, i: Ints, row: int) -> float:
-    """The key of a row that makes no progress."""
-    w = case.weight
-    need = float(i[RowWhole.NEED, row])
-    remaining = max(0.0, f[FutureRow.ESTIMATE, row] - f[FutureRow.DONE, row])
-    key = (
-        w[Coefficient.ARRIVAL] * f[FutureRow.ARRIVAL, row]
-        + w[Coefficient.ATTAINED] * f[FutureRow.SERVICE, row]
-        + w[Coefficient.ATTAINED_GPU] * f[FutureRow.GPUTIME, row]
-        + w[Coefficient.REMAINING] * remaining
-        + w[Coefficient.REMAINING_GPU] * (remaining * need)
-        + w[Coefficient.ESTIMATE] * f[FutureRow.ESTIMATE, row]
-        + w[Coefficient.GPUS] * need
-        + w[Coefficient.PRIORITY] * f[FutureRow.PRIORITY, row]
-    )
+def _key_of(case: FutureCase, numbers: Floats, at: int, need: float, rate: float, ran: float) -> float:
+    """The key of a row or of a gang that runs, after `ran` seconds at that rate; what does not count is not even read."""
+    w, key = case.weight, 0.0
+    service, gputime = numbers[FutureRow.SERVICE, at] + ran, numbers[FutureRow.GPUTIME, at] + need * ran
+    if w[Coefficient.ARRIVAL] != 0.0:
+        key += w[Coefficient.ARRIVAL] * numbers[FutureRow.ARRIVAL, at]
+    if w[Coefficient.ATTAINED] != 0.0:
+        key += w[Coefficient.ATTAINED] * service
+    if w[Coefficient.ATTAINED_GPU] != 0.0:
+        key += w[Coefficient.ATTAINED_GPU] * gputime
+    if w[Coefficient.REMAINING] != 0.0 or w[Coefficient.REMAINING_GPU] != 0.0:
+        remaining = max(0.0, numbers[FutureRow.ESTIMATE, at] - (numbers[FutureRow.DONE, at] + rate * ran))
+        key += w[Coefficient.REMAINING] * remaining
+        key += w[Coefficient.REMAINING_GPU] * (remaining * need)
+    if w[Coefficient.ESTIMATE] != 0.0:
+        key += w[Coefficient.ESTIMATE] * numbers[FutureRow.ESTIMATE, at]
+    if w[Coefficient.GPUS] != 0.0:
+        key += w[Coefficient.GPUS] * need
+    if w[Coefficient.PRIORITY] != 0.0:
+        key += w[Coefficient.PRIORITY] * numbers[FutureRow.PRIORITY, at]
     if w[Coefficient.FIRST_START] != 0.0:
-        first = f[FutureRow.FIRST, row]
-        key += w[Coefficient.FIRST_START] * (w[Coefficient.NEVER_STARTED] + f[FutureRow.ARRIVAL, row] if np.isnan(first) else first)
+        first = numbers[FutureRow.FIRST, at]
+        key += w[Coefficient.FIRST_START] * (w[Coefficient.NEVER_STARTED] + numbers[FutureRow.ARRIVAL, at] if np.isnan(first) else first)
     level = 0
-    measure = f[FutureRow.GPUTIME, row] if w[Coefficient.BY_GPU] == 1.0 else f[FutureRow.SERVICE, row]
+    measure = gputime if w[Coefficient.BY_GPU] == 1.0 else service
     for place in range(case.thresholds.shape[0]):
         if measure >= case.thresholds[place]:
             level += 1
     return float(level * w[Coefficient.LEVEL_STEP] + key)
+
+
+@kernel
+def key_of_waiting(case: FutureCase, f: Floats, i: Ints, row: int) -> float:
+    """The key of a row that makes no progress."""
+    return _key_of(case, f, row, float(i[RowWhole.NEED, row]), 0.0, 0.0)
 
 
 @kernel
@@ -55,34 +66,9 @@ def only_remaining(case: FutureCase) -> bool:
 
 @kernel
 def key_of_running(case: FutureCase, room: FutureRoom, at: int, now: float) -> float:
-    """The key of a gang that runs; what does not count is not even read."""
-    s, w = room.s, case.weight
-    ran = max(0.0, now - s[FutureRow.SINCE, at])
-    key = 0.0
-    if w[Coefficient.ARRIVAL] != 0.0:
-        key += w[Coefficient.ARRIVAL] * s[FutureRow.ARRIVAL, at]
-    if w[Coefficient.ATTAINED] != 0.0:
-        key += w[Coefficient.ATTAINED] * (s[FutureRow.SERVICE, at] + ran)
-    if w[Coefficient.ATTAINED_GPU] != 0.0:
-        key += w[Coefficient.ATTAINED_GPU] * (s[FutureRow.GPUTIME, at] + s[FutureRow.SIZE, at] * ran)
-    if w[Coefficient.REMAINING] != 0.0 or w[Coefficient.REMAINING_GPU] != 0.0:
-        remaining = max(0.0, s[FutureRow.ESTIMATE, at] - (s[FutureRow.DONE, at] + s[FutureRow.RATE, at] * ran))
-        key += w[Coefficient.REMAINING] * remaining
-        key += w[Coefficient.REMAINING_GPU] * (remaining * s[FutureRow.SIZE, at])
-    if w[Coefficient.ESTIMATE] != 0.0:
-        key += w[Coefficient.ESTIMATE] * s[FutureRow.ESTIMATE, at]
-    if w[Coefficient.GPUS] != 0.0:
-        key += w[Coefficient.GPUS] * s[FutureRow.SIZE, at]
-    if w[Coefficient.PRIORITY] != 0.0:
-        key += w[Coefficient.PRIORITY] * s[FutureRow.PRIORITY, at]
-    if w[Coefficient.FIRST_START] != 0.0:
-        first = s[FutureRow.FIRST, at]
-        key += w[Coefficient.FIRST_START] * (w[Coefficient.NEVER_STARTED] + s[FutureRow.ARRIVAL, at] if np.isnan(first) else first)
-    level = 0
-    for place in range(case.thresholds.shape[0]):
-        if _measure(case, room, at, now) >= case.thresholds[place]:
-            level += 1
-    return float(level * w[Coefficient.LEVEL_STEP] + key)
+    """The key of a gang that runs."""
+    s = room.s
+    return _key_of(case, s, at, s[FutureRow.SIZE, at], s[FutureRow.RATE, at], max(0.0, now - s[FutureRow.SINCE, at]))
 
 
 @kernel
@@ -122,16 +108,6 @@ def rank_running(case: FutureCase, room: FutureRoom, now: float) -> None:
     for at in range(count):
         s[FutureRow.KEY, at] = key_of_running(case, room, at, now)
     _note_lowest(room, count)
-
-
-@kernel
-def _measure(case: FutureCase, room: FutureRoom, at: int, now: float) -> float:
-    """The service by which levels count."""
-    s = room.s
-    ran = max(0.0, now - s[FutureRow.SINCE, at])
-    if case.weight[Coefficient.BY_GPU] == 1.0:
-        return float(s[FutureRow.GPUTIME, at] + s[FutureRow.SIZE, at] * ran)
-    return float(s[FutureRow.SERVICE, at] + ran)
 
 
 @kernel

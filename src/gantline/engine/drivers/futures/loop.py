@@ -7,9 +7,7 @@ import numpy as np
 from gantline.core.arrays import Floats
 from gantline.core.jit import kernel_from_zero as kernel
 from gantline.engine.declared_key import Coefficient
-from gantline.engine.drivers.futures.gangs import finish_due, run_on
 from gantline.engine.drivers.futures.keys import key_of_waiting, next_level, rank_running, slope
-from gantline.engine.drivers.futures.lanes import enter, key_behind
 from gantline.engine.drivers.futures.places import (
     COUNTERS,
     MOST_DECISIONS,
@@ -27,7 +25,7 @@ from gantline.engine.drivers.futures.places import (
     RowWhole,
     Slot,
 )
-from gantline.engine.drivers.futures.walk import walk
+from gantline.engine.drivers.futures.walk import enter, finish_due, key_behind, run_on, walk
 from gantline.engine.instants import next_instant, next_look
 
 

@@ -10,10 +10,11 @@ import numpy as np
 
 from gantline.core.arrays import Floats
 from gantline.core.jit import kernel_from_zero as kernel
-from gantline.engine.drivers.futures.gangs import find_soonest, halt, start
-from gantline.engine.drivers.futures.keys import rank_running
-from gantline.engine.drivers.futures.lanes import enter, first_lane, leave
+from gantline.engine.drivers.futures.keys import key_of_running, rank_running
 from gantline.engine.drivers.futures.places import (
+    ROW_NUMBERS,
+    SLOT_NUMBERS,
+    SLOT_WHOLES,
     FutureAmount,
     FutureCase,
     FutureCount,
@@ -27,6 +28,186 @@ from gantline.engine.drivers.futures.places import (
     Slot,
 )
 
+
+# --- those that wait: one lane per gang size, in order of (key, row); only the first of a lane leaves it ----------------
+@kernel
+def first_behind(room: FutureRoom, lane: int, key: float, row: int) -> int:
+    """The place in the lane of the first that ranks behind (key, row)."""
+    low = room.lane[FutureLane.HEAD, lane]
+    high = low + room.lane[FutureLane.COUNT, lane]
+    while low < high:
+        middle = (low + high) // 2
+        other = room.queue[lane, middle]
+        mark = room.f[FutureRow.KEY, other]
+        if mark < key or (mark == key and other < row):
+            low = middle + 1
+        else:
+            high = middle
+    return int(low)
+
+
+@kernel
+def enter(room: FutureRoom, row: int) -> None:
+    """The row waits, at the place that its key gives it; whichever side is shorter makes room."""
+    lane = room.i[RowWhole.LANE, row]
+    queue, head, count = room.queue, room.lane[FutureLane.HEAD, lane], room.lane[FutureLane.COUNT, lane]
+    at = first_behind(room, lane, room.f[FutureRow.KEY, row], row)
+    if head > 0 and (at - head < count // 2 or head + count >= queue.shape[1]):
+        for place in range(head, at):
+            queue[lane, place - 1] = queue[lane, place]
+        queue[lane, at - 1] = row
+        room.lane[FutureLane.HEAD, lane] = head - 1
+    else:
+        place = head + count
+        while place > at:
+            queue[lane, place] = queue[lane, place - 1]
+            place -= 1
+        queue[lane, at] = row
+    room.lane[FutureLane.COUNT, lane] = count + 1
+    room.n[FutureCount.WAITING] += 1
+
+
+@kernel
+def leave(room: FutureRoom, lane: int) -> None:
+    """Remove the first of the lane."""
+    room.lane[FutureLane.HEAD, lane] += 1
+    room.lane[FutureLane.COUNT, lane] -= 1
+    room.n[FutureCount.WAITING] -= 1
+
+
+@kernel
+def first_lane(case: FutureCase, room: FutureRoom, below: int) -> int:
+    """The lane of gangs smaller than `below` that has the best-ranked first row; as many as there are lanes: none."""
+    lanes = case.size.shape[0]
+    best, key, row = lanes, np.inf, 0
+    for lane in range(lanes):
+        if case.size[lane] >= below:
+            break
+        if room.lane[FutureLane.COUNT, lane] > 0:
+            other = room.queue[lane, room.lane[FutureLane.HEAD, lane]]
+            mark = room.f[FutureRow.KEY, other]
+            if best == lanes or mark < key or (mark == key and other < row):
+                best, key, row = lane, mark, other
+    return int(best)
+
+
+@kernel
+def key_behind(case: FutureCase, room: FutureRoom, key: float, row: int) -> float:
+    """The key of the first that waits and ranks behind (key, row); infinity: none does."""
+    found = np.inf
+    for lane in range(case.size.shape[0]):
+        at = first_behind(room, lane, key, row)
+        if at < room.lane[FutureLane.HEAD, lane] + room.lane[FutureLane.COUNT, lane]:
+            found = min(found, room.f[FutureRow.KEY, room.queue[lane, at]])
+    return float(found)
+
+
+# --- one gang starts, stops, ends: the twin of `engine.gang`, whose devices are only counted ----------------------------
+
+
+@kernel
+def set_due(room: FutureRoom, at: int) -> None:
+    """When the gang, left alone, is done or its estimate proves too low."""
+    s = room.s
+    due = np.inf
+    if s[FutureRow.RATE, at] > 0.0:
+        goal = s[FutureRow.WORK, at]
+        if s[FutureRow.ESTIMATE, at] < goal and s[FutureRow.ESTIMATE, at] > s[FutureRow.DONE, at]:
+            goal = s[FutureRow.ESTIMATE, at]
+        due = s[FutureRow.SINCE, at] + (goal - s[FutureRow.DONE, at]) / s[FutureRow.RATE, at]
+    s[FutureRow.DUE, at] = due
+
+
+@kernel
+def run_on(room: FutureRoom, row: int, since: float, rate: float, began: float) -> None:
+    """One more gang runs, with the numbers of its row."""
+    at, s = room.n[FutureCount.RUNNING], room.s
+    for number in range(ROW_NUMBERS):
+        s[number, at] = room.f[number, row]
+    need = room.i[RowWhole.NEED, row]
+    s[FutureRow.SINCE, at], s[FutureRow.RATE, at], s[FutureRow.BEGAN, at], s[FutureRow.SIZE, at] = since, rate, began, float(need)
+    room.si[Slot.ROW, at], room.si[Slot.NEED, at], room.si[Slot.MARK, at] = row, need, Mark.KEEPS
+    set_due(room, at)
+    room.n[FutureCount.RUNNING] = at + 1
+    room.t[FutureTime.HIGHEST] = max(room.t[FutureTime.HIGHEST], s[FutureRow.KEY, at])
+    if s[FutureRow.DUE, at] < room.t[FutureTime.SOONEST]:
+        room.t[FutureTime.SOONEST], room.n[FutureCount.FIRST_DUE] = s[FutureRow.DUE, at], at
+
+
+@kernel
+def start(case: FutureCase, room: FutureRoom, row: int, now: float, begins: Floats) -> None:
+    """The row gets devices; `begins` notes when each row first did in this future."""
+    again = not np.isnan(room.f[FutureRow.FIRST, row])
+    if not again:
+        room.f[FutureRow.FIRST, row] = now
+    if row < begins.shape[0] and now < begins[row]:
+        begins[row] = now
+    rate = case.rate[row] if row < case.rate.shape[0] else 1.0
+    room.n[FutureCount.FREE] -= room.i[RowWhole.NEED, row]
+    run_on(room, row, now + case.cost[int(again), room.i[RowWhole.LANE, row]], rate, now)
+    room.si[Slot.MARK, room.n[FutureCount.RUNNING] - 1] = Mark.BEGUN
+
+
+@kernel
+def remove(room: FutureRoom, at: int) -> None:
+    """Remove the gang; the last one takes its place."""
+    last = room.n[FutureCount.RUNNING] - 1
+    if at != last:
+        for number in range(SLOT_NUMBERS):
+            room.s[number, at] = room.s[number, last]
+        for number in range(SLOT_WHOLES):
+            room.si[number, at] = room.si[number, last]
+    room.n[FutureCount.RUNNING] = last
+
+
+@kernel
+def halt(room: FutureRoom, at: int, now: float) -> int:
+    """The gang stops with its work saved. Returns its row. Its devices have been taken already."""
+    s, row = room.s, room.si[Slot.ROW, at]
+    ran = now - s[FutureRow.SINCE, at]
+    if ran > 0.0:
+        s[FutureRow.DONE, at] += s[FutureRow.RATE, at] * ran
+        s[FutureRow.SERVICE, at] += ran
+        s[FutureRow.GPUTIME, at] += s[FutureRow.SIZE, at] * ran
+    for number in range(ROW_NUMBERS):
+        room.f[number, row] = s[number, at]
+    remove(room, at)
+    return int(row)
+
+
+@kernel
+def find_soonest(room: FutureRoom) -> None:
+    """Which gang is due first, and when."""
+    due, soonest, first = room.s[FutureRow.DUE], np.inf, 0
+    for at in range(room.n[FutureCount.RUNNING]):
+        if due[at] < soonest:
+            soonest, first = due[at], at
+    room.t[FutureTime.SOONEST], room.n[FutureCount.FIRST_DUE] = soonest, first
+
+
+@kernel
+def finish_due(case: FutureCase, room: FutureRoom, now: float, ends: Floats) -> None:
+    """End every gang that has done its work by `now`, and raise estimates that turned out too low."""
+    s = room.s
+    while room.t[FutureTime.SOONEST] <= now:
+        at = room.n[FutureCount.FIRST_DUE]
+        end = s[FutureRow.SINCE, at] + (s[FutureRow.WORK, at] - s[FutureRow.DONE, at]) / s[FutureRow.RATE, at]
+        if end <= now:
+            row, need = room.si[Slot.ROW, at], room.si[Slot.NEED, at]
+            if row < ends.shape[0]:
+                ends[row] = now if case.switch[FutureSwitch.BOUNDARY] == 1 else end
+                room.n[FutureCount.LEFT] -= 1
+            room.n[FutureCount.FREE] += need
+            room.n[FutureCount.DEMAND] -= need
+            remove(room, at)
+        else:  # its estimate was too low. Mean residual life of a heavy tail: as long again
+            s[FutureRow.ESTIMATE, at] = 2.0 * (s[FutureRow.DONE, at] + s[FutureRow.RATE, at] * max(0.0, now - s[FutureRow.SINCE, at]))
+            room.t[FutureTime.HIGHEST] = max(room.t[FutureTime.HIGHEST], key_of_running(case, room, at, now))
+            set_due(room, at)
+        find_soonest(room)
+
+
+# --- the pass -----------------------------------------------------------------------------------------------------------
 _ANY = 1 << 60
 _FEW = 6  # gangs of a walk that are stopped before a heap of ranks is worth its while
 

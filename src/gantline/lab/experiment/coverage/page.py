@@ -7,10 +7,21 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from gantline.lab.experiment.coverage.histories import history_coverage
-from gantline.lab.experiment.coverage.population import EQUALS, METRICS, RIVALS, WORKLOADS, Population, draw_population
-from gantline.lab.experiment.coverage.steady_state import empty_start, guarded, lost_verdicts
-from gantline.lab.experiment.coverage.verdicts import coverage_over, power_over, wrong_tables
+from gantline.lab.experiment.coverage.measures import (
+    EQUALS,
+    METRICS,
+    RIVALS,
+    WORKLOADS,
+    Population,
+    coverage_over,
+    draw_population,
+    empty_start,
+    guarded,
+    history_coverage,
+    lost_verdicts,
+    power_over,
+    wrong_tables,
+)
 
 COUNTS = (3, 5, 10, 20)
 LEVELS = ((0.95, COUNTS), (0.99, (10, 20)))
@@ -20,11 +31,11 @@ STARTS = (("4x4", 16, 0.7), ("4x4", 16, 0.9), ("4x4", 16, 0.95), ("8x8", 64, 0.9
 _HEAD = """\
 # Coverage: how often verdicts and intervals are right
 
-Measured, not promised: every number here is a share of simulated cases. `gantline coverage` makes this page anew, always from the same seeds.
+Measured, not promised: every number here is a share of simulated cases. `gantline experiment coverage` makes this page anew, always from the same seeds.
 
 <!-- not run: it takes minutes and writes into the documentation -->
 ```console
-$ gantline coverage -o docs/coverage.md
+$ gantline experiment coverage -o docs/coverage.md
 ```
 
 Workload: 300 jobs on 16 GPUs (`4x4`), gangs of 1 to 8, log-normal durations (median 1 h, sigma 1.5: the longest of 300 jobs takes about as long as a

@@ -18,19 +18,16 @@ from gantline.core.errors import RefusedError, UsageError
 from gantline.core.fields import plain_values
 from gantline.core.json_text import loads
 from gantline.core.objective import Objective
-from gantline.lab.experiment.backend import kept_backend
 from gantline.lab.experiment.folder import ExperimentFolder
 from gantline.lab.experiment.intervals import USUAL, check_confidence
 from gantline.lab.experiment.results import results_frame
+from gantline.lab.experiment.running.processes import kept_backend
 from gantline.lab.experiment.setting import Setting
-from gantline.lab.experiment.tuning.gain import gain_of
-from gantline.lab.experiment.tuning.search import check_optuna, scores_of, search
-from gantline.lab.experiment.tuning.search_result import best_of, front_of
+from gantline.lab.experiment.tuning.search import best_of, check_optuna, front_of, scores_of, search
 from gantline.lab.experiment.tuning.space import SearchSpace
-from gantline.lab.experiment.tuning.trials import Laboratory, Tried
-from gantline.lab.experiment.tuning.tuned import BEST, FRONT, Tuned
-from gantline.lab.experiment.tuning.workloads import Workloads, workloads_of
-from gantline.lab.experiment.whole_files import write_frame, write_json, write_text
+from gantline.lab.experiment.tuning.tuned import BEST, FRONT, Tuned, gain_of
+from gantline.lab.experiment.tuning.workloads import Laboratory, Tried, Workloads, workloads_of
+from gantline.lab.whole_files import write_frame, write_json, write_text
 
 SEEDS = 8
 """Of a generator, by default: five to tune on, three to hold back, which is what an interval needs."""

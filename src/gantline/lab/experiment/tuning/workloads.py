@@ -1,19 +1,33 @@
-"""Workloads: what settings are tried on, and what is held back to see whether they hold elsewhere.
-
-A workload is the jobs of a file, or what a generator draws with one seed. Seeds of a run on the same file are no other jobs, so they stay
-on one side. One file alone is cut in time: the end of it is held back, as the future is.
-"""
+"""Workloads that settings are tried on, what is held back to see whether settings hold elsewhere, and the runs that try them."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from gantline.core.errors import UsageError
+from gantline.core.ended import Ended
+from gantline.core.errors import GantlineError, UsageError
+from gantline.core.objective import Objective
+from gantline.lab.experiment.folder import ExperimentFolder
+from gantline.lab.experiment.grid import Case, PolicyChoice
+from gantline.lab.experiment.records import DISK_FULL, DONE, FAILED, Record, store_failure
+from gantline.lab.experiment.running.tasks import Backend, Task, outcomes
 from gantline.lab.experiment.setting import Setting
+from gantline.lab.experiment.trace_source import TraceSource
+from gantline.lab.report.metrics.measure import ended_jobs
+from gantline.lab.report.run_warnings import is_broken
+from gantline.lab.whole_files import DiskFullError
+from gantline.traces.trace import Trace
+
+if TYPE_CHECKING:
+    pass
+
+# A workload is the jobs of a file, or what a generator draws with one seed. Seeds of a run on the same file are no other jobs, so they stay
+# on one side. One file alone is cut in time: the end of it is held back, as the future is.
 
 FEWEST_JOBS = 20
 """Of a part of a file that is tuned on, or held back."""
@@ -76,9 +90,6 @@ def _distinct(found: list[JobSet]) -> list[JobSet]:
 
 def _cut(one: JobSet, share: float, folder: Path) -> tuple[list[JobSet], list[JobSet]]:
     """The beginning and the end of the jobs, in order of arrival."""
-    from gantline.lab.experiment.source import TraceSource
-    from gantline.traces.trace import Trace
-
     trace = one.settings[0].trace.load(one.settings[0].seed)
     frame = trace.frame.sort("arrival", maintain_order=True)
     first = frame.height - round(share * frame.height)
@@ -92,3 +103,85 @@ def _cut(one: JobSet, share: float, folder: Path) -> tuple[list[JobSet], list[Jo
         source = TraceSource(file=str(file))
         parts.append([JobSet(f"{one.name}, {name}", tuple(replace(setting, trace=source) for setting in one.settings))])
     return parts[0], parts[1]
+
+
+@dataclass(frozen=True)
+class Tried:
+    """Settings that were run: the values of each workload, the mean over its seeds; or why there are none."""
+
+    settings: Mapping[str, str]
+    values: Mapping[str, Values] = field(default_factory=dict)
+    failure: str = ""
+
+
+# Running settings on workloads: a run per setting, workload and seed, kept in the folder like those of a sweep.
+
+Values = dict[str, float]
+"""The value of every word."""
+
+
+@dataclass
+class Laboratory:
+    """Where settings of one policy are tried; every run is made once."""
+
+    place: ExperimentFolder
+    backend: Backend
+    policy: str
+    objectives: tuple[Objective, ...]
+    cases: dict[str, Case] = field(default_factory=dict)
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """What must be known of each run."""
+        return tuple(dict.fromkeys(word for one in self.objectives for word in one.words))
+
+    def try_out(self, settings: Sequence[Mapping[str, str]], workloads: Sequence[JobSet]) -> list[Tried]:
+        """Run these settings on the workloads, all of them side by side."""
+        planned = [self._plan(one, workloads) for one in settings]
+        self._run([case for plan in planned if not isinstance(plan, str) for cases in plan.values() for case in cases])
+        return [Tried(one, failure=plan) if isinstance(plan, str) else self._tried(one, plan) for one, plan in zip(settings, planned)]
+
+    def _plan(self, settings: Mapping[str, str], workloads: Sequence[JobSet]) -> dict[str, list[Case]] | str:
+        """The runs of each workload, or why the policy cannot be made with these settings."""
+        title = PolicyChoice(self.policy, settings).title
+        found: dict[str, list[Case]] = {}
+        try:
+            for workload in workloads:
+                for base in workload.settings:
+                    setting = replace(base, policy=self.policy, settings=dict(settings)).pinned()
+                    setting.make_policy()
+                    case = Case(title, {"workload": workload.name, "seed": base.seed}, {}, setting, setting.hash)
+                    found.setdefault(workload.name, []).append(self.cases.setdefault(case.hash, case))
+        except GantlineError as error:
+            return str(error)
+        return found
+
+    def _run(self, cases: Sequence[Case]) -> None:
+        left = {case.hash: case for case in cases if not self.place.is_done(case.hash, with_run=False)}
+        tasks = [Task(case.setting, key, str(self.place.runs), case.name) for key, case in left.items()]
+        if not tasks:
+            return
+        for outcome in outcomes(self.backend, tasks):
+            if outcome.state == DISK_FULL:
+                raise DiskFullError("the disk is full", where=str(self.place.path), fix="make room and run the same command again")
+            if outcome.state == FAILED:
+                store_failure(self.place.runs, outcome, left[outcome.hash].setting.to_dict())
+
+    def _tried(self, settings: Mapping[str, str], plan: Mapping[str, Sequence[Case]]) -> Tried:
+        found: dict[str, Values] = {}
+        for name, cases in plan.items():
+            records = [self.place.record(case.hash) for case in cases]
+            for case, record in zip(cases, records):
+                if record.state != DONE:
+                    return Tried(settings, failure=f"{case.name}: {record.message}")
+                if is_broken(record.summary):
+                    return Tried(settings, failure=f"{case.name}: {record.summary['doubts']}")
+            runs = [_ended(record) for record in records]
+            answers = [{word: value for one in self.objectives for word, value in one.values(run).items()} for run in runs]
+            found[name] = {word: sum(answer[word] for answer in answers) / len(answers) for word in self.words}
+        return Tried(settings, found)
+
+
+def _ended(record: Record) -> Ended:
+    summary, measures = record.summary, record.measures
+    return ended_jobs(record.jobs(), summary["end"], summary["gpus"], measures["money"], measures["energy"])

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import io
 from pathlib import Path
 from typing import Any
 
-from gantline.lab.report.figures.panels import Drawing
+from gantline.lab.report.figures.panels import DARK, LIGHT, Drawing
 
 
 class Chart(Drawing):
@@ -16,7 +17,6 @@ class Chart(Drawing):
 
         >>> chart.save("figure.pdf", preset="column", title="")
         """
-        from gantline.lab.report.figures.palette import DARK, LIGHT
         from gantline.lab.report.figures.with_matplotlib import Look, save
 
         return save(self, Path(path), DARK if dark else LIGHT, look=Look.of(**look))
@@ -25,8 +25,6 @@ class Chart(Drawing):
         return f"Chart('{self.name}': {self.title})"
 
     def _repr_svg_(self) -> str | None:
-        import io
-
         try:
             from gantline.lab.report.figures.with_matplotlib import draw
         except ModuleNotFoundError:

@@ -10,15 +10,13 @@ import polars as pl
 from numpy.typing import NDArray
 
 from gantline.core.errors import UsageError
+from gantline.core.jit import kernel
 from gantline.lab.report.figures.chart import Chart
-from gantline.lab.report.figures.durations import unit_for
-from gantline.lab.report.figures.in_charge import strip
-from gantline.lab.report.figures.palette import RASTER, rgb
-from gantline.lab.report.figures.panels import Axis, Panel, Raster, brief
-from gantline.lab.report.figures.raster import draw_intervals
-from gantline.lab.report.figures.users import users_by_time
+from gantline.lab.report.figures.over_time import users_by_time
+from gantline.lab.report.figures.panels import RASTER, Axis, Panel, Raster, brief, rgb, unit_for
 from gantline.lab.report.frames import RunLike, StoredRun, node_gpus_of, settled, span_of
-from gantline.lab.report.names import names_of
+from gantline.lab.report.labels import names_of
+from gantline.lab.report.run_warnings import spells_in_charge
 
 WIDTH, ROWS = 1600, 1000
 OTHERS = "#a3a8ae"
@@ -120,3 +118,96 @@ def _by_user(run: RunLike, users: pl.DataFrame) -> NDArray[np.int64]:
     owner = run.jobs.select("job", "user").join(users, on="user", how="left").unique("job")
     codes = run.allocations.select("job").join(owner, on="job", how="left", maintain_order="left")["code"]
     return codes.fill_null(len(USERS)).to_numpy().astype(np.int64)
+
+
+# Intervals on devices as a picture: the work is one pass over the pixels they cover, however many there are.
+
+
+def draw_intervals(
+    starts: NDArray[np.float64],
+    ends: NDArray[np.float64],
+    first_device: NDArray[np.int64],
+    devices: NDArray[np.int64],
+    colours: NDArray[np.int64],
+    palette: NDArray[np.uint8],
+    *,
+    begin: float,
+    end: float,
+    device_count: int,
+    width: int,
+    most_rows: int,
+) -> NDArray[np.uint8]:
+    """An RGBA picture of the time from ``begin`` to ``end``, device 0 in row 0.
+
+    Interval ``i`` holds ``devices[first_device[i]:first_device[i + 1]]`` and has the colour ``palette[colours[i]]``. There
+    is a row per device, or per several of them when there are more devices than ``most_rows``. A pixel takes the colour
+    of the interval that covers most of it, because a mean of colours would look like another job's, and is opaque as
+    far as it is busy.
+    """
+    rows = min(device_count, most_rows)
+    scale = width / (end - begin) if end > begin else 0.0
+    busy, most = np.zeros((rows, width)), np.zeros((rows, width))
+    colour = np.zeros((rows, width), dtype=np.int64)
+    _cover(starts, ends, first_device, devices, colours, float(begin), float(scale), device_count, busy, most, colour)
+    in_row = np.bincount(np.arange(device_count) * rows // device_count, minlength=rows)
+    share = np.minimum(busy / in_row[:, None], 1.0)
+    pixels = np.zeros((rows, width, 4), dtype=np.uint8)
+    pixels[..., :3] = np.where((busy > 0.0)[..., None], palette[colour], 0)
+    pixels[..., 3] = (share * 255.0 + 0.5).astype(np.uint8)
+    return pixels
+
+
+@kernel
+def _cover(
+    starts: NDArray[np.float64],
+    ends: NDArray[np.float64],
+    first_device: NDArray[np.int64],
+    devices: NDArray[np.int64],
+    colours: NDArray[np.int64],
+    begin: float,
+    scale: float,
+    device_count: int,
+    busy: NDArray[np.float64],
+    most: NDArray[np.float64],
+    colour: NDArray[np.int64],
+) -> None:
+    """Add up how far each pixel is busy, and by which interval most."""
+    rows, width = busy.shape
+    for i in range(starts.size):
+        left = max(0.0, (starts[i] - begin) * scale)
+        right = min(float(width), (ends[i] - begin) * scale)
+        if right <= left:
+            continue
+        first, last = int(left), min(width - 1, int(right))
+        for d in range(first_device[i], first_device[i + 1]):
+            row = devices[d] * rows // device_count
+            for x in range(first, last + 1):
+                covered = min(right, x + 1.0) - max(left, float(x))
+                if covered <= 0.0:
+                    continue
+                busy[row, x] += covered
+                if covered > most[row, x]:
+                    most[row, x] = covered
+                    colour[row, x] = colours[i]
+
+
+# Which policy was in charge over time, as a strip above a picture of devices.
+
+HEIGHT = 0.12
+_SHADES = RASTER[::-1]  # users and jobs take theirs from the other end
+
+
+def strip(run: RunLike, time: Axis, unit: float) -> tuple[Panel, ...]:
+    """One panel over the same time; none where one policy decided all the time. Of several in one pixel the last is shown."""
+    spells = spells_in_charge(run)
+    if not spells or time.high is None:
+        return ()
+    names = list(dict.fromkeys(policy for _, _, policy in spells))
+    shades = {name: rgb(_SHADES[place % len(_SHADES)]) for place, name in enumerate(names)}
+    begin, span = spells[-1][1] - time.high * unit, time.high * unit
+    pixels = np.zeros((1, WIDTH, 4), dtype=np.uint8)
+    for since, until, policy in spells:
+        first, last = (int((at - begin) / span * WIDTH) for at in (since, until))
+        pixels[0, first : max(first + 1, last)] = (*shades[policy], 255)
+    picture = Raster(pixels, 0.0, time.high, 0.0, 1.0, tuple((brief(name), shades[name]) for name in names))
+    return (Panel(time, Axis("", low=0.0, high=1.0, ticks=((0.5, "in charge"),)), (picture,), legend="above", height=HEIGHT),)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from textwrap import fill
 from typing import Any
@@ -19,10 +19,27 @@ from matplotlib.ticker import FuncFormatter, MaxNLocator, NullFormatter, NullLoc
 
 from gantline.core.errors import NotFoundError, UsageError, near
 from gantline.lab.report.figures.label_room import NAME_OF_A_POINT, drop_names, spread_names
-from gantline.lab.report.figures.palette import LIGHT, Theme, dash, mark, series_colour
-from gantline.lab.report.figures.panels import Axis, Bars, Box, Drawing, Layer, Line, Panel, Points, Raster, spread_apart
+from gantline.lab.report.figures.panels import (
+    LIGHT,
+    Axis,
+    Bars,
+    Box,
+    Drawing,
+    Layer,
+    Line,
+    Panel,
+    Points,
+    Raster,
+    Theme,
+    dash,
+    mark,
+    series_colour,
+    spread_apart,
+)
+from gantline.lab.whole_files import write_whole
 
 WIDTH, PANEL_HEIGHT = 7.2, 3.0
+DPI = 160
 _LINE_OF_TEXT = 90
 """Signs that fit side by side under a figure; longer labels are turned."""
 _NO_DATE: dict[str, dict[str, str | None]] = {"png": {}, "svg": {"Date": None}, "pdf": {"CreationDate": None}}
@@ -114,12 +131,12 @@ def draw(chart: Drawing, theme: Theme = LIGHT, look: Look | None = None) -> Figu
         return figure
 
 
-def save(chart: Drawing, path: Path, theme: Theme = LIGHT, dpi: int = 160, look: Look | None = None) -> Path:
+def save(chart: Drawing, path: Path, theme: Theme = LIGHT, look: Look | None = None) -> Path:
     """Write the chart as PNG, SVG or PDF, by the ending of the name; equal charts give equal bytes."""
-    return save_each(chart, [path], theme, dpi, look)[0]
+    return save_each(chart, [path], theme, look)[0]
 
 
-def save_each(chart: Drawing, paths: Sequence[Path], theme: Theme = LIGHT, dpi: int = 160, look: Look | None = None) -> list[Path]:
+def save_each(chart: Drawing, paths: Sequence[Path], theme: Theme = LIGHT, look: Look | None = None) -> list[Path]:
     """Write the chart in several formats: it is drawn and laid out once."""
     kinds = {Path(path): _format_of(Path(path)) for path in paths}
     with mpl.rc_context(_STYLE):
@@ -129,12 +146,7 @@ def save_each(chart: Drawing, paths: Sequence[Path], theme: Theme = LIGHT, dpi: 
         layout.execute(figure)
         figure.set_layout_engine(None)  # or matplotlib would draw everything once more for each file, only to lay it out again
         for path, kind in kinds.items():
-            held = io.BytesIO()
-            figure.savefig(held, format=kind, dpi=dpi, metadata=_NO_DATE[kind])
-            path.parent.mkdir(parents=True, exist_ok=True)
-            draft = path.with_name(f".{path.name}.draft")
-            draft.write_bytes(held.getvalue())
-            draft.replace(path)
+            write_whole(path, partial(figure.savefig, format=kind, dpi=DPI, metadata=_NO_DATE[kind]))
     return list(kinds)
 
 

@@ -8,24 +8,24 @@ from typing import Annotated, Any, Literal
 
 from fastapi import Header, Query, Request, Response
 from pydantic import BaseModel, ConfigDict, Field
+from starlette.concurrency import run_in_threadpool
 
 from gantline.core.errors import NotFoundError, RefusedError, UsageError, near
 from gantline.core.inputs import Action
 from gantline.core.units import human_seconds
-from gantline.live.changing import change_jobs as change
-from gantline.live.promises import check_promises
-from gantline.live.service.asking import ask_of_submission, expected_starts
+from gantline.live.jobs.cluster_check import check_promises
+from gantline.live.jobs.spec import JobSpec
+from gantline.live.jobs.spec_file import spec_of
+from gantline.live.scheduler.requests import change_jobs as change
+from gantline.live.service.access import Role
+from gantline.live.service.answers import NoRightError, large
+from gantline.live.service.application import Here, Router
 from gantline.live.service.context import Context, job_record
-from gantline.live.service.large import large
+from gantline.live.service.job_output import MOST, broken_before, lost_output, read_log
 from gantline.live.service.listing import Ordered, WantedJobs, page_of
-from gantline.live.service.logfile import lost_output
-from gantline.live.service.present import OTHERS
-from gantline.live.service.roles import Role
-from gantline.live.service.router import Here, Router
-from gantline.live.spec import JobSpec
-from gantline.live.spec_file import spec_of
+from gantline.live.service.questions import OTHERS, ask_of_submission, expected_starts
 
-router = Router(tags=["jobs"])
+jobs_router = Router(tags=["jobs"])
 _SCHEMA = JobSpec.model_json_schema(ref_template="#/components/schemas/{model}")
 _PARTS = _SCHEMA.pop("$defs", {})
 PARTS: dict[str, Any] = {**_PARTS, "JobSpec": _SCHEMA}
@@ -44,7 +44,7 @@ class ActionBody(BaseModel):
     max_gpus: Annotated[int, Field(ge=0, le=100_000)] = 0
 
 
-@router.at("POST", "/v1/jobs", Role.SUBMITTER, status_code=201, openapi_extra=_BODY)
+@jobs_router.at("POST", "/v1/jobs", Role.SUBMITTER, status_code=201, openapi_extra=_BODY)
 async def submit(
     request: Request,
     here: Here,
@@ -52,8 +52,6 @@ async def submit(
     idempotency_key: Annotated[str, Header(max_length=200)] = "",
 ) -> dict[str, Any]:
     """Submit a job, or an array of them. A repeated Idempotency-Key gets the same answer, and does nothing."""
-    from starlette.concurrency import run_in_threadpool
-
     return await run_in_threadpool(_submit, here, await request.body(), dry_run, idempotency_key)
 
 
@@ -123,7 +121,7 @@ def _resolved(here: Context, name: str) -> str:
     return found
 
 
-@router.at("GET", "/v1/jobs", Role.VIEWER, response_model=dict[str, Any])
+@jobs_router.at("GET", "/v1/jobs", Role.VIEWER, response_model=dict[str, Any])
 def list_jobs(
     request: Request,
     here: Here,
@@ -161,7 +159,7 @@ def list_jobs(
     return large(request, f'{{"jobs": [{texts}], {rest}}}')
 
 
-@router.at("GET", "/v1/jobs/{id}", Role.VIEWER)
+@jobs_router.at("GET", "/v1/jobs/{id}", Role.VIEWER)
 def get_job(id: str, here: Here) -> dict[str, Any]:
     """One job with its specification, its history and the last lines of its output if it failed."""
     job = here.job(id)
@@ -192,7 +190,7 @@ class Changes(BaseModel):
     estimate: float | str | None = None
 
 
-@router.at("PATCH", "/v1/jobs/{id}", Role.SUBMITTER)
+@jobs_router.at("PATCH", "/v1/jobs/{id}", Role.SUBMITTER)
 def change_job(id: str, changes: Changes, here: Here) -> dict[str, Any]:
     """Change the name, priority, time limit or estimate of a job that has not ended, or the queue of one that waits."""
     here.check_at_hand([here.job(id)], "set")
@@ -206,7 +204,7 @@ class ManyChanges(Changes):
     jobs: Annotated[list[str], Field(min_length=1, max_length=_MOST_AT_ONCE)]
 
 
-@router.at("PATCH", "/v1/jobs", Role.SUBMITTER)
+@jobs_router.at("PATCH", "/v1/jobs", Role.SUBMITTER)
 def change_jobs(changes: ManyChanges, here: Here) -> dict[str, Any]:
     """Change several jobs alike; the number of an array means its tasks that have not ended."""
     named = set(changes.jobs)
@@ -218,7 +216,7 @@ def change_jobs(changes: ManyChanges, here: Here) -> dict[str, Any]:
     return {"jobs": [job.id for job in jobs]}
 
 
-@router.at("POST", "/v1/requests", Role.SUBMITTER)
+@jobs_router.at("POST", "/v1/requests", Role.SUBMITTER)
 def act(requests: ActionBody, here: Here) -> dict[str, Any]:
     """Cancel, hold, release, requeue or resize jobs; the number of an array means its tasks that have not ended."""
     jobs = here.named(requests.jobs)
@@ -234,3 +232,84 @@ def act(requests: ActionBody, here: Here) -> dict[str, Any]:
     sizes = {"gpus": requests.gpus, "min_gpus": requests.min_gpus, "max_gpus": requests.max_gpus} if kind is Action.RESIZE else {}
     here.scheduler.request(chosen, kind, here.caller.user, **sizes)
     return {"jobs": chosen}
+
+
+# What jobs have printed. Nothing of a request becomes part of a path: ids are looked up, epochs and ranks are numbers.
+
+logs_router = Router(tags=["jobs"])
+Number = Annotated[int | None, Query(ge=0, le=2**53)]
+
+
+@logs_router.at("GET", "/v1/jobs/{id}/logs", Role.VIEWER)
+def get_logs(
+    id: str,
+    here: Here,
+    epoch: Number = None,
+    offset: Annotated[int, Query(ge=0, le=2**53)] = 0,
+    tail: Annotated[int | None, Query(ge=0, le=100_000)] = None,
+    rank: Number = None,
+    limit: Annotated[int, Query(ge=4, le=MOST)] = MOST,
+) -> dict[str, Any]:
+    """A piece of the output from `offset` on; go on at `next`, until `end`. `tail`: only the last lines. Without an epoch: the newest.
+
+    If that is read from its beginning, `broke` says why the previous incarnation failed, with its last lines, if it failed.
+    """
+    job = here.job(id)
+    if job.is_archived and not here.scheduler.runner.incarnations(job.id):
+        raise NotFoundError(
+            f"the output of job '{job.id}' was removed: it ended longer ago than is kept",
+            where="logs",
+            fix=f"see gantline describe job {job.id}",
+        )
+    piece = read_log(here.scheduler.runner, job.id, epoch=epoch, offset=offset, tail=tail, rank=rank, limit=limit)
+    broke = broken_before(here.scheduler.runner, job.id) if epoch is None and not offset and tail is None else None
+    return {**piece, "broke": broke, "state": job.state, "end": job.finished is not None and piece["next"] >= piece["size"]}
+
+
+# What a job reports about itself, with its own token.
+
+progress_router = Router(tags=["training"])
+Amount = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+
+
+class ProgressRequest(BaseModel):
+    """Other sizes that the job would like to have."""
+
+    model_config = ConfigDict(extra="forbid")
+    gpus: Annotated[int, Field(ge=1, le=100_000)] | None = None
+    min_gpus: Annotated[int, Field(ge=1, le=100_000)] | None = None
+    max_gpus: Annotated[int, Field(ge=1, le=100_000)] | None = None
+
+
+class ProgressReport(BaseModel):
+    """How far a job is; docs/design/live.md defines the fields."""
+
+    model_config = ConfigDict(extra="forbid")
+    epoch: Annotated[int, Field(ge=0)]
+    step: Amount | None = None
+    done: Amount | None = None
+    total: Amount | None = None
+    saved: Amount | None = None
+    throughput: Amount | None = None
+    batch: Annotated[int, Field(ge=1)] | None = None
+    loss: float | None = None
+    gradient_square: float | None = None
+    gradient_variance: float | None = None
+    request: ProgressRequest | None = None
+
+
+@progress_router.at("POST", "/v1/jobs/{id}/progress", Role.JOB)
+def report_progress(id: str, report: ProgressReport, here: Here) -> dict[str, Any]:
+    """Take a report; the answer says whether to save, to stop or to change."""
+    if id != here.caller.job:
+        raise NoRightError(f"this token is that of job '{here.caller.job}'", where="token")
+    values = report.model_dump(exclude_none=True)
+    answer = here.scheduler.report(id, values)
+    here.service.curves.add(id, here.scheduler.wall(), values)
+    return answer
+
+
+@progress_router.at("GET", "/v1/jobs/{id}/curve", Role.VIEWER)
+def get_curve(id: str, here: Here) -> dict[str, Any]:
+    """What the job has reported since the service started, as columns: time, done, throughput, loss."""
+    return here.service.curves.of(here.job(id).id)

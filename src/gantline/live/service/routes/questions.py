@@ -7,25 +7,38 @@ then; a client asks again with the `since` that it received.
 from __future__ import annotations
 
 import json
+import math
+from functools import cache
 from typing import Annotated, Any
 
 from fastapi import Query, Request
+from pydantic import BaseModel, ConfigDict, Field
 from starlette.responses import Response
 
 from gantline.core.cluster_json import encode_cluster
-from gantline.core.errors import NotFoundError, UsageError, near
+from gantline.core.errors import NotFoundError, RefusedError, UsageError, near
 from gantline.core.fields import key_values
-from gantline.lab.questions.shares import SHARES
-from gantline.live.history import LIMITS, history_rows
-from gantline.live.service.asking import ForecastDraws, shared_changes, shared_forecast, shared_what_if
+from gantline.core.policy import parameters
+from gantline.lab.questions.forecast import SHARES
+from gantline.live.scheduler.scheduler import Scheduler
+from gantline.live.service.access import Role
+from gantline.live.service.answers import large
+from gantline.live.service.application import Here, Router
 from gantline.live.service.context import Context
-from gantline.live.service.large import large
-from gantline.live.service.present import explain_now, left_out
-from gantline.live.service.roles import Role
-from gantline.live.service.router import Here, Router
-from gantline.policies.registry import policy_names
+from gantline.live.service.questions import (
+    LIMITS,
+    ForecastDraws,
+    explain_now,
+    history_rows,
+    left_out,
+    shared_changes,
+    shared_forecast,
+    shared_what_if,
+)
+from gantline.policies.registry import find_policy, policy_names
+from gantline.traces.files.policies import policy_file
 
-router = Router(tags=["questions"])
+questions_router = Router(tags=["questions"])
 
 Samples = Annotated[
     int | None, Query(ge=1, le=1000, description="Futures to draw; else 40, or 200 where times and speeds of the profiles are drawn, too.")
@@ -37,7 +50,7 @@ RUNS_OR_WAITS = ("pending", "starting", "running", "resizing", "preempting")
 _PENDING = {"status": "pending"}
 
 
-@router.at("GET", "/v1/jobs/{id}/explain", Role.VIEWER)
+@questions_router.at("GET", "/v1/jobs/{id}/explain", Role.VIEWER)
 def explain_job(
     here: Here, id: str, samples: Samples = None, sigma: Sigma = 0.5, newcomers: Newcomers = False, since: Since = None
 ) -> dict[str, Any]:
@@ -66,7 +79,7 @@ def on_the_clock(here: Context, own: dict[str, Any]) -> dict[str, Any]:
     return {name: here.service.wall(own[instant]) for name, instant in names.items()}
 
 
-@router.at("GET", "/v1/forecast", Role.VIEWER)
+@questions_router.at("GET", "/v1/forecast", Role.VIEWER)
 def forecast(
     here: Here,
     job: Annotated[list[str] | None, Query()] = None,
@@ -93,7 +106,7 @@ def forecast(
     return {**whole, "status": "ready", "since": version, "jobs": jobs, "left_out": out, "lines": lines}
 
 
-@router.at("GET", "/v1/what-if", Role.OPERATOR)
+@questions_router.at("GET", "/v1/what-if", Role.OPERATOR)
 def what_if(
     here: Here,
     other: str = "",
@@ -116,14 +129,14 @@ def what_if(
     return {**found, "status": "ready", "since": version}
 
 
-@router.at("GET", "/v1/history", Role.VIEWER, response_model=dict[str, Any])
+@questions_router.at("GET", "/v1/history", Role.VIEWER, response_model=dict[str, Any])
 def history(request: Request, here: Here) -> Response:
     """The jobs that have succeeded, as rows of a trace, and what such a trace cannot express."""
     found = {"jobs": history_rows(here.past()), "cluster": encode_cluster(here.scheduler.runner.cluster), "limits": LIMITS}
     return large(request, json.dumps(found, ensure_ascii=False))
 
 
-@router.at("GET", "/v1/past", Role.OPERATOR)
+@questions_router.at("GET", "/v1/past", Role.OPERATOR)
 def past_what_if(
     here: Here,
     other: str = "",
@@ -144,3 +157,84 @@ def _change(other: str, add: str, lose: list[str] | None) -> dict[str, Any]:
     if other and other not in policy_names():
         raise NotFoundError(f"no policy '{other[:64]}'", where="policy", fix=near(other[:64], policy_names()))
     return {"other": other, "add": add, "lose": lose or []}
+
+
+# This instant as a policy would see it: for replay, explanation and what-if.
+
+snapshot_router = Router(tags=["questions"])
+
+
+@snapshot_router.at("GET", "/v1/snapshot", Role.OPERATOR)
+def get_snapshot(here: Here) -> dict[str, Any]:
+    """The snapshot in the format of docs/snapshots.md, with the policy that decides."""
+    view = here.scheduler.view()
+    return {"policy": view.policy, "settings": dict(view.settings), "snapshot": here.scheduler.snapshot()}
+
+
+# Which policy decides; it can be changed while jobs run.
+
+policy_router = Router(tags=["policy"])
+
+
+class NewPolicy(BaseModel):
+    """A registered policy with its settings."""
+
+    model_config = ConfigDict(extra="forbid")
+    policy: Annotated[str, Field(max_length=200)]
+    settings: dict[str, str | int | float | bool] = Field(default_factory=dict)
+
+
+@policy_router.at("GET", "/v1/policy", Role.VIEWER)
+def get_policy(here: Here) -> dict[str, Any]:
+    """The policy that decides."""
+    view = here.scheduler.view()
+    return {"policy": view.policy, "settings": dict(view.settings)}
+
+
+@policy_router.at("GET", "/v1/policies", Role.VIEWER, response_model=dict[str, Any])
+def list_policies(request: Request) -> Response:
+    """The policies that can be used, with what they do and their parameters."""
+    return large(request, _policies())
+
+
+@cache
+def _policies() -> str:
+    """As JSON: which policies are installed does not change while a service runs."""
+    found = []
+    for name in policy_names():
+        policy = find_policy(name)
+        listed = [
+            {"name": one.name, "type": one.type, "default": _spelled(one.default), "takes": one.takes, "help": one.help}
+            for one in parameters(policy)
+        ]
+        summary = " ".join((policy.__doc__ or "").split("\n\n")[0].split())
+        found.append({"name": name, "help": summary, "paper": policy.paper, "ties": policy.ties, "parameters": listed})
+    return json.dumps({"policies": found}, ensure_ascii=False, allow_nan=False)
+
+
+def _spelled(default: Any) -> Any:
+    """A default as a JSON value; what JSON cannot hold, as text."""
+    plain = default is None or isinstance(default, (bool, int, str)) or (isinstance(default, float) and math.isfinite(default))
+    return default if plain else str(default)
+
+
+@policy_router.at("PUT", "/v1/policy", Role.OPERATOR)
+def use_policy(new: NewPolicy, here: Here) -> dict[str, Any]:
+    """Another policy from now on; only registered ones, because a file would be code in a request."""
+    if policy_file(new.policy):
+        fix = "start the service with gantline up --policy FILE.py, or install the policy under the entry point gantline.policies"
+        raise RefusedError(f"'{new.policy[:64]}' is a file, and a service accepts no code in a request", where="policy", fix=fix)
+    if new.policy not in policy_names():
+        raise NotFoundError(f"no policy '{new.policy[:64]}'", where="policy", fix=near(new.policy[:64], policy_names()))
+    here.scheduler.use(new.policy, {key: str(value) for key, value in new.settings.items()})
+    here.note("policy-used", policy=new.policy)
+    return {"policy": new.policy, "settings": new.settings, "notes": here.scheduler.ask(lambda: _passed_over(here.scheduler))}
+
+
+def _passed_over(scheduler: Scheduler) -> list[str]:
+    """What jobs request that the present policy does not give them."""
+    parts = [job.id for job in scheduler.registry.jobs.values() if job.launch.part < 1.0 and not job.ended]
+    policy = scheduler.loop.engine.policy
+    if not parts or policy.shares_devices:
+        return []
+    return [f"jobs that ask for a part of a device get a whole one from policy '{policy.name}': {', '.join(parts[:10])}"]

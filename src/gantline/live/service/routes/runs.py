@@ -9,21 +9,19 @@ from fastapi import Query, Request
 from starlette.responses import Response
 
 from gantline.core.errors import NotFoundError
-from gantline.live.service.large import large
-from gantline.live.service.past.gantt import gantt_of
-from gantline.live.service.past.series import series_of_window
-from gantline.live.service.past.stored_past import occupancy_of
-from gantline.live.service.results.detail import detail
-from gantline.live.service.results.folder import ResultsFolder, about
-from gantline.live.service.roles import Role
-from gantline.live.service.router import Router
-from gantline.live.service.routes.past import From, Instant, Rows, Width
+from gantline.live.service.access import Role
+from gantline.live.service.answers import large
+from gantline.live.service.application import Router
+from gantline.live.service.occupancy import occupancy_of
+from gantline.live.service.past_windows import gantt_of, series_of_window
+from gantline.live.service.results_folder import ResultsFolder, about, detail
+from gantline.live.service.routes.history import From, Instant, Rows, Width
 
-router = Router(tags=["results"])
+runs_router = Router(tags=["results"])
 Name = Annotated[str, Query(max_length=1000)]
 
 
-@router.at("GET", "/v1/runs", Role.VIEWER, response_model=dict[str, Any])
+@runs_router.at("GET", "/v1/runs", Role.VIEWER, response_model=dict[str, Any])
 def list_runs(
     request: Request,
     q: Annotated[str, Query(max_length=200, description="Part of a name.")] = "",
@@ -39,13 +37,13 @@ def list_runs(
     return large(request, json.dumps({"folder": folder.path.name, "total": len(names), "runs": shown}, ensure_ascii=False))
 
 
-@router.at("GET", "/v1/runs/detail", Role.VIEWER, response_model=dict[str, Any])
+@runs_router.at("GET", "/v1/runs/detail", Role.VIEWER, response_model=dict[str, Any])
 def get_run(request: Request, name: Name) -> Response:
     """One result: of a run its summary and metrics, of a sweep its cases over its axes and its verdict."""
     return large(request, json.dumps(detail(_folder(request), name), ensure_ascii=False))
 
 
-@router.at("GET", "/v1/runs/series", Role.VIEWER, response_model=dict[str, Any])
+@runs_router.at("GET", "/v1/runs/series", Role.VIEWER, response_model=dict[str, Any])
 def get_run_series(request: Request, name: Name, from_: From = None, to: Instant = None, width: Width = 600) -> Response:
     """As /v1/series, of a run; times are seconds of its clock."""
     past = occupancy_of(_folder(request).run(name))
@@ -53,7 +51,7 @@ def get_run_series(request: Request, name: Name, from_: From = None, to: Instant
     return large(request, json.dumps(series_of_window(past, *window, width, {}, lambda job: True), ensure_ascii=False))
 
 
-@router.at("GET", "/v1/runs/gantt", Role.VIEWER, response_model=dict[str, Any])
+@runs_router.at("GET", "/v1/runs/gantt", Role.VIEWER, response_model=dict[str, Any])
 def get_run_gantt(request: Request, name: Name, from_: From = None, to: Instant = None, width: Width = 1200, rows: Rows = 400) -> Response:
     """As /v1/gantt, of a run."""
     past = occupancy_of(_folder(request).run(name))

@@ -80,6 +80,11 @@ def _population(size: int, jobs: int, layout: Layout) -> Population:
     )
 
 
+def restart_penalty(age: Floats, restarts: Ints, cost: float) -> Floats:
+    """The part of its age that a job has really run, were it restarted once more."""
+    return np.maximum(age - cost * restarts, 0.0) / np.maximum(age + cost, 1e-9)
+
+
 def search(
     demand: Demand,
     capacity: Ints,

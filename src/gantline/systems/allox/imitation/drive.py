@@ -21,7 +21,7 @@ from gantline.core.phases import Phase
 from gantline.core.policy import Policy
 from gantline.core.reasons import Reason
 from gantline.engine.drivers.simulation import Simulation
-from gantline.engine.imitations.scope import Scope
+from gantline.engine.imitations.registry import Scope
 from gantline.engine.log import Interval
 from gantline.models.estimate_chain import Estimates
 from gantline.systems.allox.imitation import methods

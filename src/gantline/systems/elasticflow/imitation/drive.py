@@ -1,4 +1,6 @@
-"""The loop of `--regime elasticflow`: ElasticFlow and its baselines as its artifact runs them (docs/design/elasticflow.md)."""
+"""The loop of `--regime elasticflow`: reads jobs, runs ElasticFlow or one of its baselines, writes the result
+(docs/design/elasticflow.md).
+"""
 
 from __future__ import annotations
 
@@ -10,14 +12,14 @@ import polars as pl
 
 from gantline.core.columns import Job, Option
 from gantline.core.errors import RefusedError, UsageError
+from gantline.core.phases import Phase
+from gantline.core.reasons import Reason
 from gantline.core.tables import Tables
 from gantline.engine.drivers.simulation import Simulation
-from gantline.systems.elasticflow.imitation.clock import ElasticFlowClock, ElasticFlowJobs, ElasticFlowRules
+from gantline.engine.imitations.intervals import DeviceSeats, HeldInterval, write_intervals, write_jobs
 from gantline.systems.elasticflow.imitation.gandiva import CLASSES, GandivaRun
-from gantline.systems.elasticflow.imitation.result import write_result
-from gantline.systems.elasticflow.imitation.rigid import RigidJobs
-from gantline.systems.elasticflow.imitation.themis import ThemisRun
-from gantline.systems.elasticflow.imitation.tiresias import TiresiasRun
+from gantline.systems.elasticflow.imitation.rigid import RigidJobs, ThemisRun, TiresiasRun
+from gantline.systems.elasticflow.imitation.rounds import ElasticFlowClock, ElasticFlowJobs, ElasticFlowOutcome
 from gantline.systems.elasticflow.policies.settings import DeadlinePolicy
 from gantline.traces.trace import Trace
 
@@ -39,8 +41,7 @@ def drive(simulation: Simulation, trace: Trace) -> dict[str, Any]:
     cluster, chosen = state.tables.cluster, policy.settled()
     _refuse_other_overhead(policy, chosen)
     jobs = read_jobs(state.tables, trace, chosen.scale_limit == "knee")
-    rules = ElasticFlowRules(chosen.elastic, chosen.admission, chosen.spare_order == "artifact", chosen.overhead != "none")
-    clock = ElasticFlowClock(jobs, rules, cluster.gpus, max(node.gpus for node in cluster.nodes), state.regime.round)
+    clock = ElasticFlowClock(jobs, chosen, cluster.gpus, max(node.gpus for node in cluster.nodes), state.regime.round)
     clock.on_round = simulation.on_progress
     clock.run()
     simulation.engine.decisions = clock.rounds
@@ -134,3 +135,49 @@ def _refuse_what_it_has_not(simulation: Simulation) -> None:
         raise RefusedError("needs the length of a slot", where=_WHERE, fix="--round 240, as the artifact has it")
     if len({node.type for node in state.tables.cluster.nodes}) > 1:
         raise RefusedError("knows one device type only", where=_WHERE, fix="a cluster such as a100:16x8")
+
+
+# Writes the result of the imitation into the tables and the log of a run.
+
+
+def write_result(simulation: Simulation, found: ElasticFlowOutcome, exact: bool) -> dict[str, Any]:
+    """Starts, ends, verdicts and intervals; `finish` is the end as the artifact records it, GPUs are held until the round that sees it."""
+    t, n = simulation.state.tables, len(found.start)
+    table = np.array(found.spans, dtype=np.float64).reshape(-1, 5)
+    job, start, end, gpus = table[:, 0].astype(np.int64), table[:, 1], table[:, 2], table[:, 4]
+    done, again = ~np.isnan(found.ended), np.zeros(n, dtype=np.int64)
+    order = np.lexsort((start, job))
+    gap = (job[order][1:] == job[order][:-1]) & (start[order][1:] > end[order][:-1])
+    np.add.at(again, job[order][1:][gap], 1)
+    write_jobs(
+        simulation, service=np.bincount(job, weights=end - start, minlength=n), first_start=found.start, restarts=again,
+        finish=np.where(done, found.end, np.nan), gpu_time=np.bincount(job, weights=(end - start) * gpus, minlength=n),
+        unfinished=np.where(found.rejected, int(Phase.REJECTED), int(Phase.PENDING)),
+    )  # fmt: skip
+    simulation.state.now = float(end.max(initial=0.0))
+    _write_log(simulation, found)
+    judged = found.exact if exact and found.exact is not None else found.end
+    met = done & (judged <= found.deadline)
+    t.verdicts["met"] = np.where(np.isinf(found.deadline), np.nan, met.astype(np.float64))
+    if found.exact is not None:
+        t.verdicts["exact_end"] = np.where(done, found.exact, np.nan)
+    due = np.isfinite(found.deadline)
+    accepted = int((met & due).sum())
+    declined = int(found.rejected.sum() + (done & due & ~met).sum())
+    ratio = accepted / (accepted + declined) if accepted + declined else None
+    fields: dict[str, Any] = {"admitted": int(n - found.rejected.sum()), "rejected": int(found.rejected.sum()), "rounds": found.rounds}
+    fields |= {"deadlines_met": accepted, "deadlines_declined": declined, "late_admitted": int((done & due & ~met).sum())}
+    return fields | {"deadline_ratio": ratio}
+
+
+def _write_log(simulation: Simulation, found: ElasticFlowOutcome) -> None:
+    """Each span with its ranks as devices; baselines only count GPUs, and get the lowest that are free."""
+    t = simulation.state.tables
+    seats, intervals = DeviceSeats(t.D.shape[1]), []
+    for row, begin, end, first, gpus in sorted(found.spans, key=lambda span: (span.start, span.job)):
+        option = int(t.I[Job.OPTION_FIRST, row])
+        option += int(np.argmax(t.options.I[Option.GPUS, option : option + int(t.I[Job.OPTION_COUNT, row])] == gpus))
+        devices = range(first, first + gpus) if first >= 0 else seats.take(gpus, begin, end)
+        reason = Reason.FINISHED if end == found.ended[row] else Reason.RESIZED
+        intervals.append(HeldInterval(row, begin, end, devices, reason, option))
+    write_intervals(simulation, intervals)

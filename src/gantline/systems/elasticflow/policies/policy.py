@@ -13,7 +13,7 @@ from gantline.core.plan import Plan, Refusal, Reservation
 from gantline.core.snapshot import Snapshot
 from gantline.policies.elastic.layouts import TypeLayout
 from gantline.policies.elastic.pools import Pool, SeatsOf, plan_of, pools
-from gantline.systems.elasticflow.policies.desk import AdmissionDesk, Decided, plain, restored
+from gantline.systems.elasticflow.policies.admission_control import AdmissionControl, Decided, plain, restored
 from gantline.systems.elasticflow.policies.settings import DeadlinePolicy
 
 _WHY = "its deadline cannot be met beside those that were promised"
@@ -41,7 +41,7 @@ class _Deadlines(DeadlinePolicy):
         for pool, mine in zip(found, places):
             known = [job for job, place in enumerate(mine) if rows[place] in admitted]
             old = restored(stored, [rows[place] for place in mine])
-            decided.append(AdmissionDesk(replace(pool, curves=pool.curves.powers_of_two()), rules, known, old).decide())
+            decided.append(AdmissionControl(replace(pool, curves=pool.curves.powers_of_two()), rules, known, old).decide())
         gone = {mine[job] for mine, one in zip(places, decided) for job in one.refused}
         stays = [place for place in range(len(rows)) if place not in gone]  # a refused job is not there next time
         place_of = {place: number for number, place in enumerate(stays)}
@@ -102,12 +102,12 @@ def _reservations(now: float, decided: list[tuple[Pool, Decided]]) -> tuple[Rese
 class ElasticFlow(_Deadlines):
     """The fewest GPUs that meet each deadline are reserved; others are refused with an offer; spare GPUs are shared."""
 
-    name: ClassVar[str] = "elasticflow"
+    name = "elasticflow"
 
 
 @dataclass(frozen=True)
 class EarliestDeadlineFirst(_Deadlines):
     """Earliest deadline first, each job as wide as it may be."""
 
-    name: ClassVar[str] = "edf"
+    name = "edf"
     elastic: ClassVar[bool] = False

@@ -6,12 +6,22 @@ import numpy as np
 
 from gantline.core.arrays import Floats, Ints
 from gantline.core.jit import compiled, kernel
-from gantline.systems.elasticflow.policies.booking import CLOSE, FULL, Book, boundary, fits, keep, least, split
-from gantline.systems.elasticflow.policies.free import give_back, gpu_seconds
+from gantline.systems.elasticflow.policies.reservations import (
+    CLOSE,
+    FULL,
+    ReservationTable,
+    boundary,
+    fits,
+    give_back,
+    gpu_seconds,
+    keep,
+    least,
+    split,
+)
 
 
 @compiled
-def share_spare(b: Book, order: Ints, now: float, most_first: bool, now_gpus: Ints) -> int:
+def share_spare(b: ReservationTable, order: Ints, now: float, most_first: bool, now_gpus: Ints) -> int:
     """Give away what is free now: a start first, then the step that adds least GPU-time per GPU (or most, as the artifact does).
 
     A job with a plan is planned again with its next size now, and only if it is still in time and ends sooner; others have their GPUs until
@@ -74,7 +84,7 @@ def _before(cost: Floats, k: int, other: int) -> bool:
 
 
 @kernel
-def _next(b: Book, job: int, gpus: int) -> int:
+def _next(b: ReservationTable, job: int, gpus: int) -> int:
     """The entry above what a job has; top + 1: there is none."""
     entry = int(b.first[job])
     while entry <= b.top[job] and b.size[entry] <= gpus:
@@ -83,7 +93,7 @@ def _next(b: Book, job: int, gpus: int) -> int:
 
 
 @kernel
-def _room(b: Book, now: float) -> int:
+def _room(b: ReservationTable, now: float) -> int:
     """What is free for a whole run, as short as one may be, that begins now."""
     room, until = b.free_v[0], boundary(now + b.soon + b.min_run, b.grid)
     for k in range(1, b.used[0]):
@@ -93,7 +103,7 @@ def _room(b: Book, now: float) -> int:
 
 
 @kernel
-def _lend(b: Book, now: float, gpus: int) -> None:
+def _lend(b: ReservationTable, now: float, gpus: int) -> None:
     """Let a job without a plan have them: until the next breakpoint, or for as long as it cannot be made to give them up."""
     if b.min_run > 0.0:
         until = boundary(now + b.soon + b.min_run, b.grid)
@@ -105,7 +115,7 @@ def _lend(b: Book, now: float, gpus: int) -> None:
 
 
 @kernel
-def _cost(b: Book, job: int, now: float, gpus: int, most_first: bool) -> tuple[float, bool]:
+def _cost(b: ReservationTable, job: int, now: float, gpus: int, most_first: bool) -> tuple[float, bool]:
     """GPU-time that the next step adds per GPU, and whether the step is useless."""
     entry = _next(b, job, gpus)
     if entry > b.top[job] or b.size[entry] - gpus > b.free_v[0]:
@@ -131,7 +141,7 @@ def _cost(b: Book, job: int, now: float, gpus: int, most_first: bool) -> tuple[f
 
 
 @compiled
-def _replan(b: Book, job: int, now: float, entry: int) -> bool:
+def _replan(b: ReservationTable, job: int, now: float, entry: int) -> bool:
     """Give a job its next size now, and plan the rest of it again; False: no room."""
     first, count, used = b.plan_first[job], b.plan_count[job], b.used[1]
     own_t, own_v = b.plan_t[first : first + count], b.plan_v[first : first + count]

@@ -1,30 +1,120 @@
-"""The loop of `--regime gaia`: GAIA's policies as its simulator runs them, row by row."""
+"""The loop of `--regime gaia`: GAIA's policies as its simulator runs them, row by row; and its result."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import polars as pl
 
+from gantline.core.arrays import Floats, Ints
+from gantline.core.columns import Job
 from gantline.core.errors import RefusedError
+from gantline.core.reasons import Reason
 from gantline.engine.drivers.simulation import Simulation
+from gantline.engine.imitations.intervals import write_jobs, write_log
 from gantline.systems.gaia.imitation import clock, ready
-from gantline.systems.gaia.imitation.intensity import Intensity
-from gantline.systems.gaia.imitation.jobs import HOUR, TICK, GaiaJobs, GaiaQueues
-from gantline.systems.gaia.imitation.result import GaiaRows, write_result
-from gantline.systems.gaia.policies.policy import Gaia
+from gantline.systems.gaia.imitation.clock import HOUR, TICK, GaiaJobs, GaiaQueues
+from gantline.systems.gaia.imitation.ready import Intensity
+from gantline.systems.gaia.policies import Gaia
 from gantline.traces.trace import Trace
+
+# What GAIA's loop found out: a row per piece as the original writes it, and the tables and the log of the run.
+
+
+ON_DEMAND_PRICE = 0.0624
+"""Money per CPU-hour."""
+_PRICES = np.array([ON_DEMAND_PRICE, 0.0, 0.2 * ON_DEMAND_PRICE])  # by `clock.ON_DEMAND`, RESERVED, SPOT
+_RESERVED_SHARE = 0.4
+_NAMES = ("on-demand", "reserved", "spot")
+
+
+@dataclass(frozen=True)
+class GaiaRows:
+    """One row per piece that was started, in the order of starts; times are ticks."""
+
+    job: Ints
+    arrival: Ints
+    ticks: Ints
+    cpus: Ints
+    start: Ints
+    bought: Ints
+    carbon: Floats
+    cost: Floats
+
+    @staticmethod
+    def of(job: Ints, pieces: clock.Pieces, found: clock.PieceStarts, intensity: Intensity) -> GaiaRows:
+        order = found.order
+        start, ticks, cpus = found.start[order], pieces.ticks[order], pieces.cpus[order]
+        each = np.array([intensity.over(begin, length) for begin, length in zip(start.tolist(), ticks.tolist())])
+        bought = found.bought[order]
+        cost = cpus * ticks / HOUR * _PRICES[bought]
+        return GaiaRows(job[order], pieces.arrival[order], ticks, cpus, start, bought, each * cpus, cost)
+
+    def summary(self, reserved: int) -> dict[str, Any]:
+        """Totals as the original counts them: the fee of reserved machines up to the last start, waits averaged per piece."""
+        last_start = float(self.start.max(initial=0)) / HOUR
+        fee = reserved * _RESERVED_SHARE * ON_DEMAND_PRICE * last_start
+        return {
+            "carbon": float(self.carbon.sum()),
+            "cost": float(self.cost.sum()) + fee,
+            "reserved_fee": fee,
+            "mean_wait_h": float((self.start - self.arrival).mean()) / HOUR if len(self.start) else 0.0,
+            "pieces": len(self.job),
+        }
+
+    def frame(self, names: list[str]) -> pl.DataFrame:
+        """A row per piece, in seconds."""
+        return pl.DataFrame(
+            {
+                "job": [names[job] for job in self.job.tolist()],
+                "arrival": self.arrival * TICK,
+                "first_start": self.start * TICK,
+                "finish": (self.start + self.ticks) * TICK,
+                "wait": (self.start - self.arrival) * TICK,
+                "length": self.ticks * TICK,
+                "cpus": self.cpus,
+                "carbon": self.carbon,
+                "cost": self.cost,
+                "bought": [_NAMES[kind] for kind in self.bought.tolist()],
+            }
+        )
+
+
+def write_result(simulation: Simulation, jobs: GaiaJobs, rows: GaiaRows) -> None:
+    """Fill in starts, ends, service and intervals. A job that the thirty days left without all its pieces has not ended."""
+    state, t = simulation.state, simulation.state.tables
+    n = len(jobs.arrival)
+    end = rows.start + rows.ticks
+    ran = np.bincount(rows.job, weights=rows.ticks, minlength=n)
+    first, last = np.full(n, np.nan), np.full(n, np.nan)
+    np.fmin.at(first, rows.job, rows.start * TICK)
+    np.fmax.at(last, rows.job, end * TICK)
+    done = ran >= jobs.length
+    pauses, finish = np.maximum(np.bincount(rows.job, minlength=n) - 1, 0), np.where(done, last, np.nan)
+    write_jobs(simulation, service=ran * TICK, first_start=first, finish=finish, restarts=pauses, gpu_time=0.0)
+    state.now = float(end.max(initial=0)) * TICK
+    reason = np.where(np.isclose(end * TICK, finish[rows.job]), int(Reason.FINISHED), int(Reason.PREEMPTED))
+    write_log(
+        simulation, row=rows.job, option=t.I[Job.OPTION_FIRST][rows.job], reason=reason, begin=rows.start * TICK, end=end * TICK,
+        gpus=np.zeros(len(rows.job), dtype=np.int64), devices=np.zeros(0, dtype=np.int64), node=0,
+    )  # fmt: skip
+    simulation.pieces = rows.frame(t.ids)
+
+
+# The loop of `--regime gaia`: GAIA's policies as its simulator runs them, row by row.
 
 _FIRST_HOUR = 7000
 """Where the authors' runs begin in their series."""
 
 _BY_CARBON: Mapping[str, ready.Planner] = {
     "lowest": ready.lowest_slot,
-    "waiting": ready.lowest_window,
-    "oracle": ready.lowest_window_known,
-    "cst_average": ready.carbon_time,
-    "cst_oracle": ready.carbon_time_known,
+    "waiting": ready.by_window(known=False, per_time=False),
+    "oracle": ready.by_window(known=True, per_time=False),
+    "cst_average": ready.by_window(known=False, per_time=True),
+    "cst_oracle": ready.by_window(known=True, per_time=True),
 }
 
 

@@ -1,8 +1,4 @@
-"""When a job may start, by GAIA's policies: a list of pieces (first tick, ticks), which is one piece unless a job may be suspended.
-
-Candidates of the policies that move a start are whole hours after the arrival, not hours of the clock; a window is cut at the end of
-the thirty days.
-"""
+"""When a job may start, by GAIA's policies and the carbon intensity of its thirty days."""
 
 from __future__ import annotations
 
@@ -11,8 +7,58 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gantline.systems.gaia.imitation.intensity import Intensity
-from gantline.systems.gaia.imitation.jobs import HOUR, SPAN, GaiaQueue
+from gantline.core.arrays import Floats
+from gantline.core.errors import RefusedError
+from gantline.core.signal import Signal
+from gantline.systems.gaia.imitation.clock import HOUR, SPAN, GaiaQueue
+
+# The carbon intensity of GAIA's thirty days: one value per hour, the same for each of its ticks, nothing behind the end.
+
+
+_HOURS = SPAN // HOUR
+
+
+class Intensity:
+    """Grams (or kilograms) that a watt (or a kilowatt) emits in a tick, summed over ticks."""
+
+    def __init__(self, signal: Signal, first_hour: int) -> None:
+        if signal.step != 3600.0:
+            raise RefusedError(
+                f"the series has a row every {signal.step:g} s", where="--carbon", fix="GAIA's simulator reads one row per hour"
+            )
+        values = np.asarray(signal.values[first_hour : first_hour + _HOURS])
+        if len(values) < _HOURS:
+            raise RefusedError(
+                f"the series has {len(signal.values)} hours, and a run from hour {first_hour} on reads {_HOURS}",
+                where="--carbon",
+                fix=f"give --set start=H with H from 0 to {max(0, len(signal.values) - _HOURS)}, or a longer series",
+            )
+        self.hourly: Floats = values / 1000.0
+        self._sums = np.concatenate(([0.0], np.cumsum(self.hourly)))
+
+    def at(self, tick: int) -> float:
+        return float(self.hourly[tick // HOUR])
+
+    def over(self, begin: int, ticks: int) -> float:
+        """What a watt emits from this tick on."""
+        return self._until(min(begin + ticks, SPAN)) - self._until(min(begin, SPAN))
+
+    def ticks(self, begin: int, end: int) -> Floats:
+        """The intensity of every tick from begin to end, or to the end of the thirty days."""
+        end = min(end, SPAN)
+        hours = np.repeat(self.hourly[begin // HOUR : -(-end // HOUR)], HOUR)
+        skipped = begin - begin // HOUR * HOUR
+        return hours[skipped : skipped + end - begin]
+
+    def _until(self, tick: int) -> float:
+        hour, rest = divmod(tick, HOUR)
+        return float(self._sums[hour]) + (float(self.hourly[hour]) * rest / HOUR if rest else 0.0)
+
+
+# When a job may start, by GAIA's policies: a list of pieces (first tick, ticks), which is one piece unless a job may be suspended.
+#
+# Candidates of the policies that move a start are whole hours after the arrival, not hours of the clock; a window is cut at the end of
+# the thirty days.
 
 
 class Piece(NamedTuple):
@@ -41,24 +87,14 @@ def lowest_slot(intensity: Intensity, now: int, length: int, queue: GaiaQueue) -
     return [Piece(min(edges, key=intensity.at), length)]
 
 
-def lowest_window(intensity: Intensity, now: int, length: int, queue: GaiaQueue) -> list[Piece]:
-    """The start of least carbon for a job of the usual length."""
-    return [Piece(_best_hour(intensity, now, length, queue, queue.usual, per_time=False), length)]
+def by_window(*, known: bool, per_time: bool) -> Planner:
+    """The start of least carbon, or that saves most carbon per time to the end, for a job of its own length (known) or of the usual one."""
 
+    def plan(intensity: Intensity, now: int, length: int, queue: GaiaQueue) -> list[Piece]:
+        ticks = length if known else queue.usual
+        return [Piece(_best_hour(intensity, now, length, queue, ticks, per_time=per_time), length)]
 
-def lowest_window_known(intensity: Intensity, now: int, length: int, queue: GaiaQueue) -> list[Piece]:
-    """The same with the job's own length."""
-    return [Piece(_best_hour(intensity, now, length, queue, length, per_time=False), length)]
-
-
-def carbon_time(intensity: Intensity, now: int, length: int, queue: GaiaQueue) -> list[Piece]:
-    """The start that saves most carbon per time to the end, for a job of the usual length."""
-    return [Piece(_best_hour(intensity, now, length, queue, queue.usual, per_time=True), length)]
-
-
-def carbon_time_known(intensity: Intensity, now: int, length: int, queue: GaiaQueue) -> list[Piece]:
-    """The same with the job's own length."""
-    return [Piece(_best_hour(intensity, now, length, queue, length, per_time=True), length)]
+    return plan
 
 
 def wait_awhile(intensity: Intensity, now: int, length: int, queue: GaiaQueue) -> list[Piece]:

@@ -26,7 +26,7 @@ from gantline.core.reasons import Reason
 from gantline.engine.drivers.simulation import Simulation
 from gantline.engine.fluid import Fluid
 from gantline.engine.gang import close_interval, open_interval
-from gantline.engine.imitations.scope import Scope
+from gantline.engine.imitations.registry import Scope
 from gantline.engine.log import Log
 from gantline.engine.lost_turns import Incident
 from gantline.systems.gavel.imitation.loop import ASK, DONE, ROOM, STALLED, run_rounds

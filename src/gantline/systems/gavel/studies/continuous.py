@@ -8,10 +8,10 @@ from typing import Any, ClassVar
 import polars as pl
 
 from gantline.lab.experiment.grid import Case, Grid, PolicyChoice
-from gantline.lab.experiment.reproduce.study import Claim, ClaimTerms, Scale, Study
+from gantline.lab.experiment.reproduction import Claim, ClaimTerms, Scale, Study
 from gantline.lab.experiment.setting import Setting
-from gantline.lab.experiment.source import TraceSource
 from gantline.lab.experiment.sweep import Sweep
+from gantline.lab.experiment.trace_source import TraceSource
 
 LOAD = "trace.jobs_per_hour"
 CLUSTER = "v100:36,p100:36,k80:36"

@@ -10,9 +10,9 @@ import numpy as np
 import polars as pl
 
 from gantline.core.arrays import Floats
-from gantline.engine.assembly.throughputs import job_types
+from gantline.engine.assembly.models import job_types
 from gantline.lab.experiment.grid import Case, Grid, PolicyChoice
-from gantline.lab.experiment.reproduce.study import Claim, ClaimTerms, Scale
+from gantline.lab.experiment.reproduction import Claim, ClaimTerms, Scale
 from gantline.systems.gavel.policies.allocation import effective_throughput, proportional_throughput
 from gantline.systems.gavel.policies.fair_policies import water_filling
 from gantline.systems.gavel.policies.instance import Entity, Instance

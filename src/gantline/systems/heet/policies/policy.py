@@ -1,44 +1,222 @@
-"""`heet-like`: elastic configurations on several device types, after Heet (ASPLOS 2024), of which only the outline is public."""
+"""`heet-like`: elastic configurations on several device types by prices, matching and trading (after Heet, ASPLOS 2024)."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+from scipy.optimize import linear_sum_assignment
 
 from gantline.core.phases import CHECKPOINTING
 from gantline.core.plan import Assignments, Plan
 from gantline.core.policy import Policy
 from gantline.core.snapshot import Snapshot
-from gantline.core.takes import about
-from gantline.systems.heet.policies.matching import match
-from gantline.systems.heet.policies.prices import price_all
-from gantline.systems.heet.policies.trading import trade
-from gantline.systems.heet.policies.ways import Way, put_to_the_test, read_ways
+from gantline.core.takes import parameter
+from gantline.systems.heet.policies.ways import HeetWays, Way, put_to_the_test, read_ways
+
+# The price of a way to run: time to the end, more for what others wait for, less for what is used well.
+#
+# price = T (1 + kappa pressure share) / efficiency^lambda. T is the remaining time in that way; pressure the devices that waiting jobs
+# need at least, over all there are; share the part of the cluster's worth that the way takes, where a device type is worth what jobs gain
+# by it on average; efficiency the speed per device over that of the job's best way. (Heet, ASPLOS 2024, prices configurations between
+# scaling and scheduling efficiency; the formula is ours.)
+
+
+_LEAST = 1e-6
+
+
+@dataclass(frozen=True)
+class Prices:
+    """Prices for one instant: of every way of every job, and of having nothing, which is to wait and then have the cheapest."""
+
+    table: dict[int, dict[Way, float]]
+    idle: dict[int, float]
+
+    def of(self, job: int, way: Way | None) -> float:
+        """The price of a way; None: of no devices."""
+        return self.idle[job] if way is None else self.table[job][way]
+
+
+def price_all(ways: HeetWays, capacity: list[int], kappa: float, power: float) -> Prices:
+    """Prices of all ways of all jobs."""
+    worth = _worth(ways, len(capacity))
+    total = max(sum(worth[kind] * count for kind, count in enumerate(capacity)), _LEAST)
+    needed = sum(min(count for _, count in ways.speed[job]) for job in ways.speed if job not in ways.held and ways.speed[job])
+    pressure = needed / max(sum(capacity), 1)
+    table = {}
+    for job, speeds in ways.speed.items():
+        best = max((speed / count for (_, count), speed in speeds.items()), default=1.0)
+        table[job] = {
+            (kind, count): ways.left[job] / speed * (1.0 + kappa * pressure * worth[kind] * count / total) / (speed / count / best) ** power
+            for (kind, count), speed in speeds.items()
+        }
+    wait = min((ways.time(job, way) for job, way in ways.held.items()), default=0.0)  # until a job ends
+    idle = {}
+    for job, speeds in ways.speed.items():
+        shortest = ways.left[job] / max(speeds.values(), default=1.0)
+        idle[job] = min(table[job].values(), default=0.0) * (1.0 + wait / max(shortest, _LEAST))
+    return Prices(table, idle)
+
+
+def _worth(ways: HeetWays, kinds: int) -> list[float]:
+    """Per device type the mean speed of one device there, relative to each job's best."""
+    sums, counts = [0.0] * kinds, [0] * kinds
+    for speeds in ways.speed.values():
+        best: dict[int, float] = {}
+        for (kind, count), speed in speeds.items():
+            best[kind] = max(best.get(kind, 0.0), speed / count)
+        top = max(best.values(), default=1.0)
+        for kind, speed in best.items():
+            sums[kind] += speed / top
+            counts[kind] += 1
+    return [total / number if number else 1.0 for total, number in zip(sums, counts)]
+
+
+# Free devices find jobs by minimum-weight full matching: first jobs that wait, then jobs that would grow.
+#
+# One side are jobs, the other slots, groups of 1, 2, 4 or 8 free devices of a type (more where a job needs more at least). A waiting job
+# is matched at the price that it would then have, fully: as many as possible, at the least total. One that runs is matched at the change
+# of its price, and only if that falls. Rounds are repeated until nothing changes.
+
+_SLOT = 8
+_NEVER = 1e15
+
+
+def match(prices: Prices, grants: dict[int, Way], free: list[int], fixed: set[int]) -> None:
+    """Hand out what is free, in place."""
+    while _round(prices, grants, free, [job for job in prices.table if job not in grants and job not in fixed], growing=False):
+        pass
+    while _round(prices, grants, free, [job for job in grants if job in prices.table and job not in fixed], growing=True):
+        pass
+
+
+def _round(prices: Prices, grants: dict[int, Way], free: list[int], jobs: list[int], growing: bool) -> bool:
+    """One matching; says whether anything was granted."""
+    slots = _slots(prices, free, jobs, grants if growing else {})
+    if not jobs or not slots:
+        return False
+    cost = np.full((len(jobs), len(slots)), _NEVER)
+    choice: dict[tuple[int, int], Way] = {}
+    for i, job in enumerate(jobs):
+        for kind, size in set(slots):
+            way = best_way(prices, job, kind, size, grants.get(job) if growing else None)
+            if way is not None:
+                weight = prices.of(job, way) - (prices.of(job, grants[job]) if growing else 0.0)
+                for j in [j for j, slot in enumerate(slots) if slot == (kind, size)]:
+                    cost[i, j] = weight
+                    choice[i, j] = way
+    if growing:
+        cost = np.concatenate([np.minimum(cost, 0.0), np.zeros((len(jobs), len(jobs)))], axis=1)  # or stay as one is
+    granted = False
+    for i, j in zip(*(side.tolist() for side in linear_sum_assignment(cost))):
+        if (i, j) in choice and cost[i, j] < (-1e-9 if growing else _NEVER):
+            kind, count = choice[i, j]
+            more = count - (grants[jobs[i]][1] if growing else 0)
+            if more <= free[kind]:
+                grants[jobs[i]] = choice[i, j]
+                free[kind] -= more
+                granted = True
+    return granted
+
+
+def best_way(prices: Prices, job: int, kind: int, room: int, held: Way | None) -> Way | None:
+    """The cheapest way of a job on one type with so many devices more than it has; None: there is none."""
+    if held is not None and held[0] != kind:
+        return None
+    have = held[1] if held is not None else 0
+    able = [(price, way) for way, price in prices.table[job].items() if way[0] == kind and have < way[1] <= have + room]
+    return min(able)[1] if able else None
+
+
+def _slots(prices: Prices, free: list[int], jobs: list[int], held: dict[int, Way]) -> list[Way]:
+    """Groups of free devices: powers of two up to eight, and one large enough for a job that needs more than any of them."""
+    found: list[Way] = []
+    for kind, room in enumerate(free):
+        needs = [_step(prices, job, kind, held.get(job)) for job in jobs]
+        usual = min(_SLOT, 1 << (room.bit_length() - 1)) if room > 0 else 0
+        odd = usual if not any(0 < need <= usual for need in needs) else _SLOT  # three devices are not two slots where all three are needed
+        large = min((need for need in needs if odd < need <= room), default=0)
+        if large:
+            found.append((kind, large))
+            room -= large
+        while room > 0 and len(found) < 4 * len(jobs) + 4:
+            size = min(_SLOT, 1 << (room.bit_length() - 1))
+            found.append((kind, size))
+            room -= size
+    return found
+
+
+def _step(prices: Prices, job: int, kind: int, held: Way | None) -> int:
+    """The fewest devices that would help a job on that type; zero: none would."""
+    have = held[1] if held is not None and held[0] == kind else 0
+    more = [count - have for k, count in prices.table[job] if k == kind and count > have]
+    return min(more) if more and (held is None or held[0] == kind) else 0
+
+
+# Opportunistic trading: a running job hands devices over, or two exchange what they have.
+#
+# A trade is made if the sum of prices falls by more than the restarts that it takes; the best first.
+
+Trade = tuple[float, dict[int, Way]]  # gain, new ways
+
+
+def trade(prices: Prices, grants: dict[int, Way], free: list[int], fixed: set[int], restart: float, most: int) -> int:
+    """Up to so many trades, the best first, in place; how many were made."""
+    for made in range(most):
+        gain, change = max(_trades(prices, grants, free, fixed, restart), key=lambda one: one[0], default=(0.0, {}))
+        if gain <= 1e-9:
+            return made
+        for job, way in change.items():
+            if job in grants:
+                free[grants[job][0]] += grants[job][1]
+            free[way[0]] -= way[1]
+            grants[job] = way
+    return most
+
+
+def _trades(prices: Prices, grants: dict[int, Way], free: list[int], fixed: set[int], restart: float) -> Iterator[Trade]:
+    donors = [job for job in grants if job in prices.table and job not in fixed]
+    waiting = [job for job in prices.table if job not in grants and job not in fixed and prices.table[job]]
+    for donor in donors:
+        kind, count = grants[donor]
+        below = [way for way in prices.table[donor] if way[0] == kind and way[1] < count]
+        if below:  # hand over: the donor shrinks a step
+            smaller = max(below)
+            loss = prices.of(donor, smaller) - prices.of(donor, grants[donor]) + restart
+            room = free[kind] + count - smaller[1]
+            for other in [*waiting, *(job for job in donors if job != donor and grants[job][0] == kind)]:
+                way = best_way(prices, other, kind, room, grants.get(other))
+                if way is not None:
+                    pays = restart if other in grants else 0.0
+                    yield prices.of(other, grants.get(other)) - prices.of(other, way) - loss - pays, {donor: smaller, other: way}
+        for other in donors:  # exchange
+            if other > donor and grants[other] != grants[donor]:
+                mine, yours = grants[donor], grants[other]
+                if yours in prices.table[donor] and mine in prices.table[other]:
+                    gain = prices.of(donor, mine) + prices.of(other, yours) - prices.of(donor, yours) - prices.of(other, mine)
+                    yield gain - 2 * restart, {donor: yours, other: mine}
+
+
+# `heet-like`: elastic configurations on several device types, after Heet (ASPLOS 2024), of which only the outline is public.
 
 
 @dataclass(frozen=True)
 class HeetLike(Policy):
     """Estimated speeds of all configurations, a price for each, matching of jobs and free devices, then trades among running jobs."""
 
-    name: ClassVar[str] = "heet-like"
-    paper: ClassVar[str] = "after Mo, Xu, Xu: Heet: Accelerating Elastic Training in Heterogeneous Deep Learning Clusters (ASPLOS 2024)"
-    needs: ClassVar[frozenset[str]] = frozenset({"remaining"})
+    name = "heet-like"
+    paper = "after Mo, Xu, Xu: Heet: Accelerating Elastic Training in Heterogeneous Deep Learning Clusters (ASPLOS 2024)"
+    needs = frozenset({"remaining"})
 
-    profile: str = field(
-        default="three", metadata=about("measured before a start: 'three' configurations, or 'all'", one_of=("three", "all"))
-    )
-    power: float = field(default=1.0, metadata=about("how much efficiency counts in a price (lambda)", low=0.0, finite=True))
-    kappa: float = field(default=1.0, metadata=about("how much a price grows with what others wait for", low=0.0, finite=True))
-    trades: int = field(default=8, metadata=about("trades at most per decision; 0: none", low=0))
-    restart: float = field(
-        default=30.0, metadata=about("seconds that a trade must gain for each job that it changes", low=0.0, finite=True, unit="seconds")
-    )
-    residence: float = field(
-        default=300.0, metadata=about("seconds for which a job keeps what it was given", above=0.0, finite=True, unit="seconds")
-    )
+    profile: str = parameter("three", "measured before a start: 'three' configurations, or 'all'", one_of=("three", "all"))
+    power: float = parameter(1.0, "how much efficiency counts in a price (lambda)", low=0.0, finite=True)
+    kappa: float = parameter(1.0, "how much a price grows with what others wait for", low=0.0, finite=True)
+    trades: int = parameter(8, "trades at most per decision; 0: none", low=0)
+    restart: float = parameter(30.0, "seconds that a trade must gain for each job that it changes", low=0.0, finite=True, unit="seconds")
+    residence: float = parameter(300.0, "seconds for which a job keeps what it was given", above=0.0, finite=True, unit="seconds")
 
     def decide(self, snapshot: Snapshot) -> Plan:
         memory: dict[str, Any] = snapshot.memory or {}

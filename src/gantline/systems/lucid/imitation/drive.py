@@ -1,24 +1,24 @@
-"""The loop of `--regime lucid`: each virtual cluster by itself, after a phase of profiling that all of them share."""
+"""The loop of `--regime lucid`: each virtual cluster by itself, after a phase of profiling that all of them share; and its result."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+
+import numpy as np
+import polars as pl
 
 from gantline.core.cluster import Cluster
 from gantline.core.errors import RefusedError, TraceError, listed
+from gantline.core.phases import Phase
+from gantline.core.reasons import Reason
 from gantline.engine.drivers.simulation import Simulation
-from gantline.systems.lucid.imitation.by_quota import QuotaWalk
-from gantline.systems.lucid.imitation.forecast import SharingSwitch, SubmissionForecast
-from gantline.systems.lucid.imitation.in_order import run_in_order
-from gantline.systems.lucid.imitation.jobs import LucidJob, LucidOutcome, VirtualCluster, jobs_of
-from gantline.systems.lucid.imitation.lending import NodeLender
-from gantline.systems.lucid.imitation.nodes import GPUS, LucidNodes
-from gantline.systems.lucid.imitation.pairing import PairingJob, PairingPhase
-from gantline.systems.lucid.imitation.profiling import NodeLoan, ProfilerNodes
-from gantline.systems.lucid.imitation.repairs import Repairs
-from gantline.systems.lucid.imitation.result import write_result
+from gantline.engine.imitations.intervals import HeldInterval, write_intervals, write_jobs
+from gantline.systems.lucid.imitation.baselines import QuotaWalk, run_in_order
+from gantline.systems.lucid.imitation.jobs import GPUS, LucidJob, LucidNodes, LucidOutcome, VirtualCluster, jobs_of
+from gantline.systems.lucid.imitation.pairing import PairingJob, PairingPhase, Repairs
+from gantline.systems.lucid.imitation.profiling import NodeLender, NodeLoan, ProfilerNodes, SharingSwitch, SubmissionForecast
 from gantline.systems.lucid.policies.policy import Lucid
-from gantline.systems.lucid.profiles import LucidProfiles
+from gantline.systems.lucid.traces import LucidProfiles
 from gantline.traces.trace import Trace
 
 _PROFILERS = ("vc8Gr", "vcefl")
@@ -41,7 +41,7 @@ def drive(simulation: Simulation, trace: Trace) -> dict[str, object]:
     progress = _Progress(outcomes, simulation.on_progress)
     if policy == "lucid":
         assert isinstance(simulation.engine.policy, Lucid)
-        repairs = Repairs.named(simulation.engine.policy.repair)
+        repairs = simulation.engine.policy.repair
         passes, loans = _run_lucid(_asked(trace, known, _profiles(simulation)), devices, progress, _profiles(simulation), repairs)
     else:
         predicted = _predicted(_profiles(simulation), "lgb", known) if policy == "qssf" else {}
@@ -110,7 +110,7 @@ def _run_lucid(
     left = {name: each[:-1] if name in _PROFILERS else each for name, each in devices.items()}
     sharing = SharingSwitch(SubmissionForecast(profiles.expected("pred_gpu_job")), _FEW_JOBS)
     for cluster in progress.clusters(jobs, left):
-        lender = NodeLender(profiler.loans, lent, only_lent=repairs.loan) if cluster.name == _LENDER else None
+        lender = NodeLender(profiler.loans, lent, only_lent="loan" in repairs) if cluster.name == _LENDER else None
         inside = [_entering(asked[job.row], outcomes[job.row], repairs) for job in cluster.jobs if not outcomes[job.row].done_in_profiling]
         passes += PairingPhase(cluster, inside, outcomes, profiles, sharing, lender, repairs).run()
     return passes, profiler.loans
@@ -118,7 +118,7 @@ def _run_lucid(
 
 def _entering(one: PairingJob, found: LucidOutcome, repairs: Repairs) -> PairingJob:
     """A job of the main phase; where that is repaired, it enters once its profile is known."""
-    return one._replace(enters=found.profile_end) if repairs.profile and found.profiled else one
+    return one._replace(enters=found.profile_end) if "profile" in repairs and found.profiled else one
 
 
 def _asked(trace: Trace, jobs: Sequence[LucidJob], profiles: LucidProfiles) -> dict[int, PairingJob]:
@@ -130,8 +130,7 @@ def _asked(trace: Trace, jobs: Sequence[LucidJob], profiles: LucidProfiles) -> d
     for job in jobs:
         config = profiles.configurations.get(keys[job.row])
         if config is None:
-            what = f"job '{job.name}' trains '{keys[job.row]}', which is not measured"
-            raise TraceError(what, file=trace.source, line=job.row + 2, field="model", fix="add it to single_data.csv")
+            raise trace.fault(job.row, "model", f"trains '{keys[job.row]}', which is not measured", "add it to single_data.csv")
         own = memory[job.row]
         if own is not None:
             config = config._replace(memory=float(own))
@@ -167,3 +166,55 @@ def _devices(cluster: Cluster) -> Devices:
         first = int(cluster.first_device[number])
         found.setdefault(node.pool, []).append(list(range(first, first + GPUS)))
     return found
+
+
+# What Lucid's simulator found out, in the tables and the log of a run, and a row per job as the original reports it.
+
+
+def write_result(simulation: Simulation, jobs: Sequence[LucidJob], outcomes: Sequence[LucidOutcome], known: Collection[int]) -> None:
+    """Fill in starts, ends, service and intervals; jobs of virtual clusters that the cluster does not have were never let in."""
+    start, end = (np.array([getattr(one, name) for one in outcomes], dtype=np.float64) for name in ("start", "end"))
+    let_in = np.isin(np.arange(len(jobs)), list(known))
+    write_jobs(
+        simulation, service=[sum(spell.end - spell.begin for spell in one.spells) for one in outcomes],
+        first_start=np.where(start >= 0, start, np.nan), finish=np.where(end >= 0, end, np.nan),
+        restarts=[one.preemptions for one in outcomes],
+        unfinished=np.where(let_in, int(Phase.PENDING), int(Phase.REJECTED)),
+    )  # fmt: skip
+    simulation.state.now = float(end.max(initial=0.0))
+    intervals = [
+        HeldInterval(job.row, *spell, Reason.FINISHED if spell.end == one.end else Reason.PREEMPTED)
+        for job, one in zip(jobs, outcomes)
+        for spell in one.spells
+    ]
+    write_intervals(simulation, sorted(intervals, key=lambda interval: interval.begin))
+    simulation.pieces = _frame(jobs, outcomes)
+
+
+def _frame(jobs: Sequence[LucidJob], outcomes: Sequence[LucidOutcome]) -> pl.DataFrame:
+    """A row per job. `queueing` is the original's: a wait for the profiler counts beside the wait in the main phase."""
+    return pl.DataFrame(
+        {
+            "job": [job.name for job in jobs],
+            "queue": [job.vc for job in jobs],
+            "gpus": [job.gpus for job in jobs],
+            "arrival": [job.submit for job in jobs],
+            "duration": [job.duration for job in jobs],
+            "first_start": [_time(one.start) for one in outcomes],
+            "finish": [_time(one.end) for one in outcomes],
+            "jct": [_time(one.end) and one.end - job.submit for job, one in zip(jobs, outcomes)],
+            "queueing": [one.waited for one in outcomes],
+            "preemptions": [one.preemptions for one in outcomes],
+            "profiled": [one.profiled for one in outcomes],
+            "profiling_wait": [one.profiling_wait for one in outcomes],
+            "done_in_profiling": [one.done_in_profiling for one in outcomes],
+            "nodes": [one.nodes for one in outcomes],
+            "partners": [" ".join(dict.fromkeys(change.partner for change in one.changes if change.partner)) for one in outcomes],
+            "rate_changes": [";".join(f"{at}:{rate:g}:{partner}" for at, rate, partner in one.changes) for one in outcomes],
+        },
+        schema_overrides={"first_start": pl.Int64, "finish": pl.Int64, "jct": pl.Int64},
+    )
+
+
+def _time(second: int) -> int | None:
+    return second if second >= 0 else None

@@ -2,20 +2,58 @@
 
 from __future__ import annotations
 
-from bisect import insort
-from collections.abc import Sequence
+import math
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from math import inf
 from typing import NamedTuple
 
-from gantline.systems.lucid.imitation.forecast import SharingSwitch
-from gantline.systems.lucid.imitation.jobs import LucidJob, LucidOutcome, RateChange, VirtualCluster
-from gantline.systems.lucid.imitation.lending import NodeLender
-from gantline.systems.lucid.imitation.nodes import GPUS, Held, give_back
-from gantline.systems.lucid.imitation.repairs import Repairs
-from gantline.systems.lucid.imitation.shared_work import WorkLeft
-from gantline.systems.lucid.importer import FIRST
-from gantline.systems.lucid.profiles import Configuration, LucidProfiles
+import numpy as np
+
+from gantline.systems.lucid.imitation.jobs import GPUS, Held, LucidJob, LucidOutcome, RateChange, VirtualCluster, give_back
+from gantline.systems.lucid.imitation.profiling import NodeLender, SharingSwitch
+from gantline.systems.lucid.traces import FIRST, Configuration, LucidProfiles
+
+# What is repaired of the original's slips, by word: `guest`, a guest goes at full speed once its host has left, and may host another job;
+# `loan`, a node comes back only if one was lent; `profile`, a job joins the queue when its profile is known, not before; `second`, a job
+# ends with its work, not a second later.
+Repairs = Collection[str]
+
+
+# How much work is left of a job whose rate changes, second by second as the original subtracts it.
+
+
+class WorkLeft:
+    """What is left after each second since the rate last changed. Doubles are subtracted one after the other: rounding shows in the end."""
+
+    def __init__(self, left: float, since: int, rate: float, after: int) -> None:
+        """`after`: seconds from the end of the work to the end of the job."""
+        self._after = after
+        self._set(left, since, rate)
+
+    def at(self, now: int) -> float:
+        """What is left after `now`."""
+        steps = now - self._since
+        return self._left - steps if self._path is None else float(self._path[steps])
+
+    def change(self, rate: float, now: int) -> None:
+        """Go on at this rate from the next second on."""
+        self._set(self.at(now), now, rate)
+
+    def _set(self, left: float, since: int, rate: float) -> None:
+        self._left, self._since = left, since
+        if rate == 1.0:  # exact: the result has no more digits than what is subtracted from
+            self._path, steps = None, max(math.ceil(left), 0)
+        else:
+            each = np.full(math.ceil(max(left, 0.0) / rate) + 3, rate)
+            each[0] = left
+            self._path = np.subtract.accumulate(each)
+            steps = int(np.argmax(self._path <= 0.0))
+        self.end = since + steps + self._after
+        """When the job ends at this rate."""
+
+
+# The main phase of Lucid's simulator: jobs by predicted GPU time, two on the same GPUs where scores and memory allow.
 
 _DEVICE_MEMORY = 24_576.0  # MB
 _MOST_SCORE = 2
@@ -29,14 +67,6 @@ class PairingJob(NamedTuple):
     priority: float
     config: Configuration
     enters: int  # the queue of the main phase
-
-
-@dataclass(eq=False)
-class QueuedJob:
-    """A job in the queue; `seen`: how many hosts of its size had become available when it last found none."""
-
-    asked: PairingJob
-    seen: int = -1
 
 
 @dataclass(eq=False)
@@ -64,12 +94,10 @@ class PairingPhase:
     ) -> None:  # fmt: skip
         self._nodes, self._outcomes, self._profiles, self._lender = cluster.nodes, outcomes, profiles, lender
         self._sharing, self._now = sharing, FIRST
-        self._coming = sorted(asked, key=lambda one: one.enters)[::-1] if repairs.profile else list(reversed(asked))
-        self._queue: list[QueuedJob] = []
+        self._coming = sorted(asked, key=lambda one: one.enters)[::-1] if "profile" in repairs else list(reversed(asked))
+        self._queue: list[PairingJob] = []
         self._running: dict[int, PairedJob] = {}  # by number
-        self._alone: dict[int, list[tuple[int, PairedJob]]] = {}  # GPUs -> those that may become hosts, by number
-        self._offers: dict[int, int] = {}  # GPUs -> how many jobs have become available as hosts so far
-        self._started, self._repairs, self._after = 0, repairs, 0 if repairs.second else 1
+        self._started, self._repairs, self._after = 0, repairs, 0 if "second" in repairs else 1
 
     def run(self) -> int:
         """Run until nothing is left to happen; how many passes that took."""
@@ -100,10 +128,10 @@ class PairingPhase:
             self._end(one, now)
         came = False
         while self._coming and self._coming[-1].enters <= now:
-            self._queue.append(QueuedJob(self._coming.pop()))
+            self._queue.append(self._coming.pop())
             came = True
         if came:
-            self._queue.sort(key=lambda waiting: waiting.asked.priority)
+            self._queue.sort(key=lambda waiting: waiting.priority)
 
     def _end(self, one: PairedJob, now: int) -> None:
         """A host that its guest leaves is alone again; a guest that its host leaves keeps the rate of the pair, unless that is repaired."""
@@ -114,22 +142,19 @@ class PairingPhase:
         mate = one.mate
         if mate is None:
             give_back(one.held)
-            self._withdraw(one)
             return
         mate.mate = None
-        if not mate.guest or self._repairs.guest:
+        if not mate.guest or "guest" in self._repairs:
             mate.guest = False
             mate.work.change(1.0, now)
             self._outcomes[mate.row].changes.append(RateChange(now, 1.0, ""))
-            self._offer(mate)
 
     def _pass(self, now: int) -> None:
         """Start what can be started. With sharing, jobs that cannot are passed by; without, the first of them ends the pass."""
         sharing, left = self._sharing.on_at(now), []
         room = self._nodes.widest()
-        for place, waiting in enumerate(self._queue):
-            asked = waiting.asked
-            host = self._find_host(waiting) if sharing and asked.job.gpus <= GPUS else None
+        for place, asked in enumerate(self._queue):
+            host = self._find_host(asked) if sharing and asked.job.gpus <= GPUS else None
             if host is not None:
                 self._start(asked, host.held, now, host)
                 continue
@@ -138,27 +163,25 @@ class PairingPhase:
                 self._start(asked, held, now)
                 room = self._nodes.widest()
             elif sharing:
-                left.append(waiting)
+                left.append(asked)
             else:
                 left = self._queue[place:]
                 break
         self._queue = left
 
-    def _find_host(self, waiting: QueuedJob) -> PairedJob | None:
+    def _find_host(self, asked: PairingJob) -> PairedJob | None:
         """The job that started first among those that run alone on as many GPUs and that this one may join."""
-        gpus, asked = waiting.asked.job.gpus, waiting.asked
-        offers = self._offers.get(gpus, 0)
-        if waiting.seen == offers:
-            return None
-        for _, host in self._alone.get(gpus, ()):
+        for host in self._running.values():
             theirs = host.asked
             if (
-                theirs.config.memory < _DEVICE_MEMORY - asked.config.memory
+                host.mate is None
+                and not host.guest
+                and theirs.job.gpus == asked.job.gpus
+                and theirs.config.memory < _DEVICE_MEMORY - asked.config.memory
                 and theirs.config.score + asked.config.score <= _MOST_SCORE
                 and asked.priority <= _MOST_PRIORITY * theirs.priority
             ):
                 return host
-        waiting.seen = offers
         return None
 
     def _start(self, asked: PairingJob, held: Held, now: int, host: PairedJob | None = None) -> None:
@@ -173,22 +196,8 @@ class PairingPhase:
         found.start = now
         found.waited = found.profiling_wait + now - asked.enters
         if host is None:
-            self._offer(one)
             return
-        self._withdraw(host)
         host.mate = one
         host.work.change(theirs, now)
         found.changes.append(RateChange(now, own, host.asked.job.name))
         self._outcomes[host.row].changes.append(RateChange(now, theirs, asked.job.name))
-
-    def _offer(self, one: PairedJob) -> None:
-        """It runs alone, so that others may join it."""
-        gpus = one.asked.job.gpus
-        if gpus <= GPUS:
-            insort(self._alone.setdefault(gpus, []), (one.number, one), key=lambda entry: entry[0])
-            self._offers[gpus] = self._offers.get(gpus, 0) + 1
-
-    def _withdraw(self, one: PairedJob) -> None:
-        """It no longer runs alone."""
-        if not one.guest and one.asked.job.gpus <= GPUS:
-            self._alone[one.asked.job.gpus].remove((one.number, one))

@@ -1,20 +1,67 @@
-"""The first phase of Lucid's simulator: small jobs of all virtual clusters run for some minutes on two nodes of their own.
-
-Jobs that end there are done. The others begin again in the main phase, which does not wait for this one. In bursts a node is borrowed.
-"""
+"""The first phase of Lucid's simulator, in which small jobs are profiled, with the forecasts it goes by and the node that it borrows."""
 
 from __future__ import annotations
 
+from bisect import bisect_right
+from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from math import inf
 from typing import NamedTuple
 
+import numpy as np
+
+from gantline.core.arrays import Floats
 from gantline.core.errors import RefusedError
-from gantline.systems.lucid.imitation.forecast import SubmissionForecast
-from gantline.systems.lucid.imitation.in_order import RunningQueue
-from gantline.systems.lucid.imitation.jobs import LucidJob, LucidOutcome
-from gantline.systems.lucid.imitation.nodes import GPUS, Held, LucidNode, LucidNodes
+from gantline.systems.lucid.imitation.baselines import RunningQueue
+from gantline.systems.lucid.imitation.jobs import GPUS, Held, LucidJob, LucidNode, LucidNodes, LucidOutcome
+from gantline.systems.lucid.traces import FIRST
+
+# Forecasts of how many jobs, and how many GPUs, are asked for in the ten minutes to come, as Lucid's simulator reads them.
+
+
+_STEP = 600
+_AHEAD = 5
+
+
+class SubmissionForecast:
+    """One column of a table with a row per ten minutes of September."""
+
+    def __init__(self, values: Floats) -> None:
+        whole = max(len(values) - _AHEAD - 1, 0)
+        means = np.zeros(whole)
+        for ahead in range(1, _AHEAD + 1):
+            means += values[ahead : ahead + whole]
+        self.means: list[float] = (means / _AHEAD).tolist()
+        """Per row, the mean of the five that follow; of all that are left, where fewer than six are."""
+        self.means += [float(np.mean(values[first:])) for first in range(whole + 1, len(values))]
+
+    def after(self, now: int) -> float | None:
+        """What is expected after this second; None: no forecast is left."""
+        step = (now - FIRST) // _STEP
+        return self.means[step] if step < len(self.means) else None
+
+
+class SharingSwitch:
+    """Sharing is off while few jobs are expected. The original looks every 100 s, and the forecast changes every 600."""
+
+    def __init__(self, forecast: SubmissionForecast, few: float) -> None:
+        self._on = [mean > few for mean in forecast.means] + [True]
+        changes = [step for step in range(1, len(self._on)) if self._on[step] != self._on[step - 1]]
+        self._switches = [FIRST + _STEP * step for step in changes]
+
+    def on_at(self, now: int) -> bool:
+        return self._on[min((now - FIRST) // _STEP, len(self._on) - 1)]
+
+    def next_switch(self, now: int) -> float:
+        """When it is next switched on or off."""
+        at = bisect_right(self._switches, now)
+        return self._switches[at] if at < len(self._switches) else inf
+
+
+# The first phase of Lucid's simulator: small jobs of all virtual clusters run for some minutes on two nodes of their own.
+#
+# Jobs that end there are done. The others begin again in the main phase, which does not wait for this one. In bursts a node is borrowed.
 
 SECONDS = 200
 WIDEST = 8
@@ -93,3 +140,48 @@ class ProfilerNodes:
 
 def _next_multiple(now: int, step: int) -> int:
     return (now // step + 1) * step
+
+
+# The node that a virtual cluster lends to the profiler, with the original's way of naming nodes and of losing count of them.
+
+_RETURNED = 9999
+"""How every node is called that has come back."""
+
+
+class NodeLender:
+    """Follows the profiler's loans. Where no node is idle nothing is lent, and the return still brings one: a node too many."""
+
+    def __init__(self, loans: Sequence[NodeLoan], devices: Sequence[int], *, only_lent: bool = False) -> None:
+        """`only_lent`: nothing comes back unless it was lent."""
+        self._loans, self._devices, self._lent_before = deque(loans), devices, False
+        self._only_lent, self._out = only_lent, False
+
+    def next_change(self) -> float:
+        return self._loans[0].time if self._loans else inf
+
+    def act(self, now: int, nodes: LucidNodes) -> bool:
+        """Lend or take back what is due; whether the nodes changed."""
+        changed = False
+        while self._loans and self._loans[0].time <= now:
+            lend = self._loans.popleft().nodes > 0
+            changed |= self._lend(nodes) if lend else self._take_back(nodes)
+        return changed
+
+    def _lend(self, nodes: LucidNodes) -> bool:
+        idle = [node for node in nodes.nodes if node.free == GPUS]
+        if not idle:
+            return False
+        chosen = max(idle, key=lambda node: node.name)
+        if self._lent_before and chosen.name < _RETURNED:
+            for node in nodes.nodes:
+                node.name = chosen.name if node.name == _RETURNED else node.name
+        nodes.nodes.remove(chosen)
+        self._devices, self._lent_before, self._out = chosen.devices, True, True
+        return True
+
+    def _take_back(self, nodes: LucidNodes) -> bool:
+        was_out, self._out = self._out, False
+        if any(node.name == _RETURNED for node in nodes.nodes) or (self._only_lent and not was_out):
+            return False
+        nodes.nodes.append(LucidNode(_RETURNED, self._devices))
+        return True

@@ -1,24 +1,24 @@
-"""`lucid`: jobs by estimated GPU time, two of them on the same devices where measurements say that they hardly disturb each other."""
+"""`lucid`: jobs by estimated GPU time, two of them on the same devices where measurements say that they hardly disturb each other; and
+`qssf`.
+"""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
-from typing import ClassVar, NamedTuple
+from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
-from gantline.core.columns import Option
+from gantline.core.arrays import Floats
 from gantline.core.errors import RefusedError, UsageError
-from gantline.core.plan import Mode, Plan
-from gantline.core.policy import Policy
+from gantline.core.options import Option
+from gantline.core.plan import Assignment, Misfit, Mode, Plan
+from gantline.core.policy import OrderPolicy, Policy
 from gantline.core.snapshot import Snapshot
-from gantline.core.takes import about
+from gantline.core.takes import parameter
 from gantline.models.pair_model import SCORE_NAMES, PairModel
-from gantline.systems.lucid.policies.grant_columns import GrantColumns
-from gantline.systems.lucid.policies.profiler import ProfilerShare
-from gantline.systems.lucid.policies.seats import FreeSeats
-from gantline.systems.lucid.policies.submissions import BIN, SubmissionCounts
+from gantline.systems.lucid.policies.profiler import BIN, FreeSeats, ProfilerShare, SubmissionCounts
 
 REPAIRS = ("guest", "loan", "profile", "second")
 
@@ -38,28 +38,20 @@ class Lucid(Policy):
     alone again, borrowed nodes come back once, and speeds of pairs that were not measured are estimated (`performance/pair_table.py`).
     """
 
-    name: ClassVar[str] = "lucid"
-    names_devices: ClassVar[bool] = True
-    paper: ClassVar[str] = (
-        "Hu et al.: Lucid, A Non-intrusive, Scalable and Interpretable Scheduler for Deep Learning Training Jobs, ASPLOS 2023"
-    )
-    needs: ClassVar[frozenset[str]] = frozenset({"remaining"})
-    ties: ClassVar[str] = "equal GPU time: the earlier arrival first, then the order of the trace; hosts: the one that started first"
+    name = "lucid"
+    names_devices = True
+    paper = "Hu et al.: Lucid, A Non-intrusive, Scalable and Interpretable Scheduler for Deep Learning Training Jobs, ASPLOS 2023"
+    needs = frozenset({"remaining"})
+    ties = "equal GPU time: the earlier arrival first, then the order of the trace; hosts: the one that started first"
 
-    profile: float = field(
-        default=200.0, metadata=about("seconds for which a job runs to be profiled; 0: none does", low=0.0, finite=True, unit="seconds")
-    )
-    profiler_nodes: int = field(
-        default=1, metadata=about("nodes that profile, the last of the cluster; none where it has fewer than four", low=0)
-    )
-    widest: int = field(default=8, metadata=about("GPUs of the largest job that is profiled", low=1))
-    most_score: int = field(default=2, metadata=about("what the sharing scores (0, 1, 2) of two jobs may sum up to", low=0, high=4))
-    reach: float = field(
-        default=2.0, metadata=about("a job joins one of at least its own estimated GPU time divided by this", above=0.0, finite=True)
-    )
-    quiet: float = field(default=2.0, metadata=about("jobs expected in ten minutes, up to which none share devices", low=0.0, finite=True))
+    profile: float = parameter(200.0, "seconds for which a job runs to be profiled; 0: none does", low=0.0, finite=True, unit="seconds")
+    profiler_nodes: int = parameter(1, "nodes that profile, the last of the cluster; none where it has fewer than four", low=0)
+    widest: int = parameter(8, "GPUs of the largest job that is profiled", low=1)
+    most_score: int = parameter(2, "what the sharing scores (0, 1, 2) of two jobs may sum up to", low=0, high=4)
+    reach: float = parameter(2.0, "a job joins one of at least its own estimated GPU time divided by this", above=0.0, finite=True)
+    quiet: float = parameter(2.0, "jobs expected in ten minutes, up to which none share devices", low=0.0, finite=True)
 
-    repair: tuple[str, ...] = field(default=(), metadata={"help": f"regime lucid: slips that are repaired: {', '.join(REPAIRS)}"})
+    repair: tuple[str, ...] = parameter((), f"regime lucid: slips that are repaired: {', '.join(REPAIRS)}")
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -81,8 +73,7 @@ class Lucid(Policy):
         fresh = np.isnan(jobs.first_start) & (jobs.gpus <= self.widest) & ~jobs.running & (self.profile > 0.0) & bool(profiler.own)
         fresh &= profiler.holds(seats, snapshot.options, jobs.option_first)
         profiler = profiler.resized(seats, int(fresh.sum()), expected_gpus <= 5.0 * self.widest)
-        granted = GrantColumns()
-        granted.keep(snapshot, np.flatnonzero(jobs.running).tolist())
+        granted = [_kept(snapshot, position) for position in np.flatnonzero(jobs.running).tolist()]
         pairs = snapshot.performance if isinstance(snapshot.performance, PairModel) else None
         queue = _Queue(snapshot, seats, profiler, pairs if expected_jobs > self.quiet else None, self)
         waiting = np.flatnonzero(~jobs.running & ~fresh)
@@ -91,22 +82,29 @@ class Lucid(Policy):
             newcomers = np.flatnonzero(fresh)
             self._try(snapshot, seats, profiler, newcomers[np.argsort(jobs.gpus[newcomers], kind="stable")].tolist(), granted)
         until = (math.floor(snapshot.now / BIN) + 1.0) * BIN if len(granted) < len(jobs) else math.inf
-        return Plan.assign(
-            granted.assignments(), valid_until=until, memory={"submissions": submissions.remembered(), "borrowed": profiler.borrowed}
-        )
+        return Plan.assign(granted, valid_until=until, memory={"submissions": submissions.remembered(), "borrowed": profiler.borrowed})
 
-    def _try(self, snapshot: Snapshot, seats: FreeSeats, profiler: ProfilerShare, order: list[int], granted: GrantColumns) -> None:
+    def _try(self, snapshot: Snapshot, seats: FreeSeats, profiler: ProfilerShare, order: list[int], granted: list[Assignment]) -> None:
         """Trials of newcomers on the profiler's nodes, fewest GPUs first, until one does not fit."""
         for position in order:
             option = snapshot.jobs.options(position)[0]
             devices = seats.take(option, profiler.nodes)
             if devices is None:
                 break
-            granted.add(position, 0, devices, purpose="trial", limit=self.profile)
+            granted.append(Assignment(position, option=0, devices=devices, purpose="trial", limit=self.profile))
 
     def summary_of(self, model: object, seed: int) -> dict[str, object]:
         """The tree that scores configurations which are in no measured pair."""
         return {"sharing_tree": model.tree.lines(SCORE_NAMES)} if isinstance(model, PairModel) else {}
+
+
+def _kept(snapshot: Snapshot, position: int) -> Assignment:
+    """What a job has, asked for again."""
+    grant = snapshot.jobs.grant(position)
+    if grant is None:
+        return Assignment(position, option=int(snapshot.jobs.option[position]))
+    held = grant.assignment
+    return Assignment(position, option=held.option, devices=held.devices, mode=held.mode, purpose=held.purpose, limit=held.limit)
 
 
 class _Queue:
@@ -142,28 +140,19 @@ class _Queue:
         alone = [Host(each[0], devices) for devices, each in holders.items() if len(each) == 1]
         return sorted(alone, key=lambda host: (jobs.last_start[host.position], jobs.rows[host.position]))
 
-    def start(self, order: list[int], granted: GrantColumns) -> None:
+    def start(self, order: list[int], granted: list[Assignment]) -> None:
         """Start what can be started. While jobs share, those that cannot are passed by; otherwise the first of them ends the walk."""
-        in_vain: set[tuple[object, ...]] = set()
-        demands = self._demands()
+        in_vain: set[tuple[Option, ...]] = set()
         for position in order:
             host = self._host_of(position)
             if host is not None:
-                granted.add(position, 0, host.devices, Mode.SPACE)
+                granted.append(Assignment(position, option=0, devices=host.devices, mode=Mode.SPACE))
                 continue
-            alike = demands[position]
+            alike = tuple(self.jobs.options(position))
             if alike in in_vain or not self._start_alone(position, granted):
                 in_vain.add(alike)
                 if self.pairs is None:
                     break
-
-    def _demands(self) -> list[tuple[object, ...]]:
-        """What tells whether two jobs need the same; jobs with several options are like no other."""
-        first, single = self.jobs.option_first, self.jobs.option_count == 1
-        kinds, gpus = (self.options.I[row][first].tolist() for row in (Option.TYPE, Option.GPUS))
-        cpus, memory = (self.options.F[row][first].tolist() for row in (Option.CPUS, Option.MEMORY))
-        own = np.where(single, -1, np.arange(len(self.jobs))).tolist()
-        return list(zip(own, kinds, gpus, cpus, memory))
 
     def _host_of(self, position: int) -> Host | None:
         """The first job that this one may join; it is alone no longer."""
@@ -183,11 +172,11 @@ class _Queue:
         kind = int(self.type[self.node[host.devices[0]]])
         return self.pairs.kept(self.names[position], self.names[host.position], kind, len(host.devices)) == 0.0
 
-    def _start_alone(self, position: int, granted: GrantColumns) -> bool:
+    def _start_alone(self, position: int, granted: list[Assignment]) -> bool:
         """Give it devices of its own, by the first of its options for which there is room; on one node others may join it."""
         for way, option in enumerate(self.jobs.options(position)):
             if option.gpus == 0:
-                granted.add(position, way, ())
+                granted.append(Assignment(position, option=way))
                 return True
             wide = option.gpus > self.room
             devices = self.seats.take(option, self.everywhere if wide else self.main)
@@ -195,8 +184,28 @@ class _Queue:
                 self.blocked_by_wide |= wide
                 continue
             one_node = len({int(self.node[device]) for device in devices}) == 1
-            granted.add(position, way, devices, Mode.SPACE if one_node else Mode.EXCLUSIVE)
+            granted.append(Assignment(position, option=way, devices=devices, mode=Mode.SPACE if one_node else Mode.EXCLUSIVE))
             if one_node and self.pairs is not None:
                 self.hosts.setdefault(len(devices), []).append(Host(position, devices))
             return True
         return False
+
+
+# Quasi-Shortest-Service-First (Helios, SC 2021, section 4.2): the job with the least predicted GPU time first; running jobs stay.
+
+
+@dataclass(frozen=True)
+class QuasiShortestServiceFirst(OrderPolicy):
+    """Least predicted GPU time first; running jobs stay, and no job passes one that does not fit (QSSF)."""
+
+    name = "qssf"
+    paper = "Hu et al.: Characterization and Prediction of Deep Learning Workloads in Large-Scale GPU Datacenters (SC 2021)"
+    needs = frozenset({"remaining"})
+    preempt = False
+    misfit = Misfit.STOP
+
+    def key(self, snapshot: Snapshot) -> Floats:
+        return snapshot.jobs.estimate * snapshot.jobs.gpus
+
+    def valid_until(self, snapshot: Snapshot) -> float:
+        return math.inf

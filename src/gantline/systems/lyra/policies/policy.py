@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import bisect
 import math
-from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -12,13 +15,169 @@ from gantline.core.arrays import Bools, Floats, Ints
 from gantline.core.errors import UsageError
 from gantline.core.plan import Assignments, Plan
 from gantline.core.policy import Policy
+from gantline.core.rng import stream
 from gantline.core.snapshot import Snapshot
-from gantline.core.takes import about
+from gantline.core.takes import parameter
+from gantline.core.units import seconds
 from gantline.policies.elastic.pools import Pool, pools
-from gantline.systems.lyra.policies.knapsack import best_extras
-from gantline.systems.lyra.policies.loans import DayAndNight, Schedule
-from gantline.systems.lyra.policies.reclaim import at_random, cheapest, fewest_jobs
+from gantline.systems.ffdl.policies import fill_choices
 from gantline.systems.lyra.policies.seating import seat_jobs
+
+# How many servers the inference cluster can spare: a schedule that was given, or the load of a day and a night.
+#
+# The number is the inference cluster's own decision (Lyra, EuroSys 2023, section 2); the scheduler receives it, and has
+# to keep to it. The generated load is a cosine between `low` and `high` over a day, with its peak at `peak` and noise
+# that is new every few minutes; what is needed is rounded up to whole servers.
+
+
+_DAY = 86_400.0
+
+
+@dataclass(frozen=True)
+class DayAndNight:
+    """Parts of the inference cluster that its own load needs."""
+
+    low: float = 0.35
+    high: float = 0.95
+    peak: float = 0.5 * _DAY
+    noise: float = 0.05
+    step: float = 300.0
+    seed: int = 0
+
+    def load(self, now: float) -> float:
+        """The part that is needed in the few minutes around now."""
+        number = math.floor(now / self.step + 1e-9)
+        wave = 0.5 + 0.5 * math.cos(2.0 * math.pi * (number * self.step - self.peak) / _DAY)
+        drawn = self.noise * float(stream(self.seed, number, "inference load").standard_normal()) if self.noise > 0.0 else 0.0
+        return min(max(self.low + (self.high - self.low) * wave + drawn, 0.0), 1.0)
+
+    def spare(self, now: float, servers: int) -> int:
+        """Servers that can be lent now."""
+        return servers - math.ceil(self.load(now) * servers - 1e-9)
+
+    def next_change(self, now: float, servers: int) -> float:
+        """When the number changes next, within a day."""
+        have, number = self.spare(now, servers), math.floor(now / self.step + 1e-9)
+        for ahead in range(1, math.ceil(_DAY / self.step) + 1):
+            then = (number + ahead) * self.step
+            if self.spare(then, servers) != have:
+                return then
+        return now + _DAY
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """So many servers from each time on."""
+
+    times: tuple[float, ...]
+    servers: tuple[int, ...]
+
+    @staticmethod
+    def parse(text: str) -> Schedule:
+        """From ``0:4,2h:0,20h:8``."""
+        pairs = []
+        for part in text.split(","):
+            time, _, count = part.rpartition(":")
+            if not count.strip().isdigit() or not time:
+                raise UsageError(f"'{part}' is no loan", where="policy 'lyra': loans", fix="TIME:SERVERS joined by commas, as in 0:4,2h:0")
+            pairs.append((seconds(time, "policy 'lyra': loans"), int(count)))
+        if pairs != sorted(pairs) or len({time for time, _ in pairs}) < len(pairs):
+            raise UsageError(f"'{text}' is not in order of time", where="policy 'lyra': loans", fix="later times behind earlier ones")
+        return Schedule(tuple(time for time, _ in pairs), tuple(count for _, count in pairs))
+
+    def spare(self, now: float, servers: int) -> int:
+        """Servers that can be lent now; none before the first time."""
+        at = bisect.bisect_right(self.times, now)
+        return min(self.servers[at - 1], servers) if at else 0
+
+    def next_change(self, now: float, servers: int) -> float:
+        """When another number begins."""
+        at = bisect.bisect_right(self.times, now)
+        return self.times[at] if at < len(self.times) else math.inf
+
+
+# Which servers go back, so that the fewest jobs are stopped (Lyra, EuroSys 2023, section 4).
+#
+# A job that can do without its workers on a server is scaled in there, and costs nothing. One that cannot is stopped as
+# a whole; it counts on each of its servers by one over their number, because once it is stopped its other servers are
+# free of it.
+
+Seats = Mapping[int, Mapping[int, int]]  # job -> server -> devices
+
+
+def cheapest(seats: Seats, least: Mapping[int, int], servers: Sequence[int], count: int) -> list[int]:
+    """Servers by what they cost now, one after the other: the cheapest, then the one with the fewest devices in use, then the first."""
+    left = {job: dict(held) for job, held in seats.items()}
+    chosen: list[int] = []
+    while len(chosen) < min(count, len(servers)):
+        cost, used = dict.fromkeys(servers, 0.0), dict.fromkeys(servers, 0)
+        for job, held in left.items():
+            total = sum(held.values())
+            for server, devices in held.items():
+                if server in cost:
+                    used[server] += devices
+                    cost[server] += 0.0 if total - devices >= least[job] else 1.0 / len(held)
+        rest = [server for server in servers if server not in chosen]
+        best = min(rest, key=lambda server: (round(cost[server], 9), used[server], server))
+        chosen.append(best)
+        for job in [job for job, held in left.items() if best in held]:
+            stays = {server: devices for server, devices in left[job].items() if server != best}
+            left[job] = stays if sum(stays.values()) >= least[job] else {}
+    return chosen
+
+
+def fewest_jobs(seats: Seats, servers: Sequence[int], count: int) -> list[int]:
+    """Servers with the fewest jobs on them."""
+    jobs = {server: sum(server in held for held in seats.values()) for server in servers}
+    return sorted(servers, key=lambda server: (jobs[server], server))[:count]
+
+
+def at_random(servers: Sequence[int], count: int, draw: np.random.Generator) -> list[int]:
+    """Any servers."""
+    return [servers[place] for place in draw.permutation(len(servers))[:count].tolist()]
+
+
+# Extra workers for elastic jobs: a multiple-choice knapsack whose values are the time that they save (Lyra, EuroSys 2023, section 5).
+
+
+def best_extras(first: Ints, extra: Ints, worth: Floats, capacity: int) -> Ints:
+    """How many extra workers each job gets: `extra` of them are worth `worth` to the job whose entries they are; no job has to have any.
+
+    The entries of job j are first[j] to first[j + 1], by rising numbers. A dynamic program; at equal values later jobs get less.
+    """
+    jobs = len(first) - 1
+    if capacity <= 0 or not len(extra):
+        return np.zeros(jobs, dtype=np.int64)
+    owner = np.repeat(np.arange(jobs), np.diff(first))
+    start = np.zeros(len(extra), dtype=bool)
+    start[first[:-1][np.diff(first) > 0]] = True
+    gain = worth - np.where(start, 0.0, np.roll(worth, 1))
+    single = extra == np.where(start, 1, np.roll(extra, 1) + 1)
+    falling = start | (gain - np.roll(gain, 1) <= 1e-9)
+    if single.all() and falling.all():
+        return _best_steps(owner, gain, jobs, capacity)
+    use = (worth > 0.0) & (extra <= capacity)
+    count = np.bincount(owner[use], minlength=jobs) + 1  # and none at all
+    begin = np.concatenate([[0], np.cumsum(count)])
+    numbers, values = np.zeros(begin[-1], dtype=np.int64), np.zeros(begin[-1])
+    places = np.flatnonzero(~np.isin(np.arange(begin[-1]), begin[:-1]))
+    numbers[places], values[places] = extra[use], worth[use]
+    choice = np.zeros((jobs, capacity + 1), dtype=np.int16)
+    fill_choices(begin, numbers, values, np.arange(jobs), capacity, choice)
+    extras, left = np.zeros(jobs, dtype=np.int64), capacity
+    for job in range(jobs - 1, -1, -1):
+        extras[job] = numbers[begin[job] + int(choice[job, left])]
+        left -= int(extras[job])
+    return extras
+
+
+def _best_steps(owner: Ints, gain: Floats, jobs: int, capacity: int) -> Ints:
+    """Where each further worker adds no more than the one before, the best steps of all are the answer, and much quicker to find."""
+    best = np.argsort(-gain, kind="stable")[:capacity]
+    return np.bincount(owner[best[gain[best] > 0.0]], minlength=jobs).astype(np.int64)
+
+
+# `lyra`: shortest jobs first at their base size, extra workers by a knapsack, on own servers and on servers that are on loan.
 
 _RECLAIM = ("cheapest", "fewest", "random")
 Seat = list[Any]  # position of the job, device type, devices: a plain value that can be remembered
@@ -31,27 +190,21 @@ class Lyra(Policy):
     Servers of the `lender` are used while they are on loan; those that are called back are chosen so that few jobs are stopped.
     """
 
-    name: ClassVar[str] = "lyra"
-    names_devices: ClassVar[bool] = True
-    paper: ClassVar[str] = "Li, Xu, Zhu, Liu, Guo, Chen: Lyra: Elastic Scheduling for Deep Learning Clusters (EuroSys 2023)"
-    needs: ClassVar[frozenset[str]] = frozenset({"remaining"})
+    name = "lyra"
+    names_devices = True
+    paper = "Li, Xu, Zhu, Liu, Guo, Chen: Lyra: Elastic Scheduling for Deep Learning Clusters (EuroSys 2023)"
+    needs = frozenset({"remaining"})
 
-    lender: str = field(default="inference", metadata={"help": "pool or rack of the servers that may be on loan"})
-    loans: str = field(default="daily", metadata={"help": "'daily': by the load of a day; '0:4,2h:0': so many from then on; 'none'"})
-    low: float = field(
-        default=0.35, metadata=about("part of the lender's servers that it needs at night", low=0.0, high=1.0, unit="a part")
-    )
-    high: float = field(default=0.95, metadata=about("part that it needs at its peak", low=0.0, high=1.0, unit="a part"))
-    peak: float = field(default=43_200.0, metadata={"help": "when its peak is, in seconds after the start of the day"})
-    noise: float = field(default=0.05, metadata=about("deviation of its load, new every five minutes", low=0.0))
-    load_seed: int = field(default=0, metadata={"help": "seed of that noise"})
-    elastic: bool = field(default=True, metadata={"help": "whether jobs get extra workers"})
-    reclaim: str = field(
-        default="cheapest", metadata=about("servers that go back: 'cheapest' (Lyra), 'fewest' jobs, or 'random'", one_of=_RECLAIM)
-    )
-    resize_cost: float = field(
-        default=0.0, metadata=about("seconds that a change of size costs, taken off its worth", low=0.0, unit="seconds")
-    )
+    lender: str = parameter("inference", "pool or rack of the servers that may be on loan")
+    loans: str = parameter("daily", "'daily': by the load of a day; '0:4,2h:0': so many from then on; 'none'")
+    low: float = parameter(0.35, "part of the lender's servers that it needs at night", low=0.0, high=1.0, unit="a part")
+    high: float = parameter(0.95, "part that it needs at its peak", low=0.0, high=1.0, unit="a part")
+    peak: float = parameter(43_200.0, "when its peak is, in seconds after the start of the day")
+    noise: float = parameter(0.05, "deviation of its load, new every five minutes", low=0.0)
+    load_seed: int = parameter(0, "seed of that noise")
+    elastic: bool = parameter(True, "whether jobs get extra workers")
+    reclaim: str = parameter("cheapest", "servers that go back: 'cheapest' (Lyra), 'fewest' jobs, or 'random'", one_of=_RECLAIM)
+    resize_cost: float = parameter(0.0, "seconds that a change of size costs, taken off its worth", low=0.0, unit="seconds")
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -145,11 +298,7 @@ def _listed(pool: Pool, held: list[list[int]], seats: list[list[int]]) -> list[S
     return [[int(pool.jobs[place]), pool.kind, seats[place]] for place in order]
 
 
-def _seats(snapshot: Snapshot) -> dict[int, dict[int, int]]:
+def _seats(snapshot: Snapshot) -> dict[int, Counter[int]]:
     """Devices per server of each job that holds some."""
-    found: dict[int, dict[int, int]] = {}
-    for job in np.flatnonzero(snapshot.jobs.held > 0).tolist():
-        for device in snapshot.jobs.devices(job):
-            node = int(snapshot.cluster.device_node[device])
-            found.setdefault(job, {})[node] = found.get(job, {}).get(node, 0) + 1
-    return found
+    node = snapshot.cluster.device_node.tolist()
+    return {job: Counter(node[d] for d in snapshot.jobs.devices(job)) for job in np.flatnonzero(snapshot.jobs.held > 0).tolist()}

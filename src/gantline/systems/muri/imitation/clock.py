@@ -1,16 +1,97 @@
-"""The clock of Muri's simulator: events are arrivals, ends, and whatever a schedule waits for; at each the schedule says what runs.
-
-Inside an event: ends, arrivals, what the event costs those that go on running, then the schedule. An end is foreseen when the schedule has
-spoken and is not corrected for the cost of an event, so that a job which sees no event between start and end pays nothing.
-"""
+"""The clock of Muri's simulator and the jobs that it advances: events are arrivals, ends, and whatever a schedule waits for."""
 
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from typing import NamedTuple, Protocol
+from dataclasses import dataclass, field
+from typing import NamedTuple
 
-from gantline.systems.muri.imitation.jobs import MuriJob
+import polars as pl
+
+from gantline.core.errors import TraceError
+from gantline.models.cycle_periods import Stages, usable
+from gantline.models.stage_cycles import ALONE, ITERATION, STAGES
+from gantline.systems.muri.traces import RestartOverheads
+from gantline.traces.trace import Trace
+
+# Jobs as Muri's simulator sees them: so many iterations, each a cycle of three stages, and what an event costs them.
+
+
+@dataclass(slots=True, eq=False)
+class MuriJob:
+    """A job of the trace, and where it stands."""
+
+    row: int
+    number: int  # what the trace calls it, where that is a number
+    submit: float
+    gpus: int
+    iterations: float
+    duration: float
+    step: float  # seconds of an iteration alone
+    stages: Stages
+    overhead: float
+    guest: bool  # an opportunistic job of AntMan
+    kind: int  # jobs of one kind have the same stages
+    left: float = field(init=False)  # iterations
+    ran: float = 0.0  # seconds on its devices, those that an event cost included
+    running: bool = False
+    period: float = 0.0  # seconds of an iteration as it runs now
+    charge: float = 0.0  # what the next event costs it
+    due: float = 0.0
+    changes: int = 0  # of its pace while it ran
+
+    def __post_init__(self) -> None:
+        self.left = self.iterations
+
+    @property
+    def alone(self) -> float:
+        """Seconds that it needs to its end by itself."""
+        return self.left * self.step
+
+    def run(self, now: float, period: float, charge: float) -> None:
+        """It runs from now on; its end is foreseen as if nothing else happened."""
+        if period != self.period:
+            self.changes += self.period > 0.0 and self.ran > 0.0
+            self.period = period
+        self.running, self.charge = True, charge
+        self.due = now + self.left * period
+
+    def advance(self, seconds: float) -> None:
+        """An event that is not its end: what it costs is paid, whether or not anything restarts."""
+        self.ran += seconds
+        if seconds > self.charge:
+            self.left -= (seconds - self.charge) / self.period
+
+
+def read_jobs(trace: Trace, overheads: RestartOverheads) -> list[MuriJob]:
+    """The jobs of a trace, in its order."""
+    frame = trace.frame
+    names = ("arrival", "gpus", "duration", "iterations", ITERATION, *STAGES, "model")
+    for name in names:
+        if name not in frame.columns:
+            raise TraceError(f"column '{name}' is missing", file=trace.source, fix="write the trace with gantline trace import muri")
+    guests = frame["opportunistic"].to_list() if "opportunistic" in frame.columns else [0] * len(frame)
+    named = frame["job"].cast(pl.Int64, strict=False)
+    numbers = range(len(frame)) if named.null_count() else named.to_list()
+    kinds: dict[Stages, int] = {}
+    jobs = []
+    for row, (arrival, gpus, duration, iterations, step, *times, model) in enumerate(zip(*(frame[name].to_list() for name in names))):
+        stages = Stages(*times)
+        if not all(each is not None and each > 0.0 for each in (iterations, step)) or not usable(stages):
+            what = f"has {iterations} iterations of {step} s with stages of {times} s"
+            raise trace.fault(row, "", what, "give iterations and times above 0, stages of 0 or more")
+        kind, overhead, guest = kinds.setdefault(stages, len(kinds)), overheads.of(gpus, model), bool(guests[row])
+        jobs.append(MuriJob(row, numbers[row], arrival, gpus, iterations, duration, step * ALONE, stages, overhead, guest, kind))
+    return jobs
+
+
+# The clock of Muri's simulator: events are arrivals, ends, and whatever a schedule waits for; at each the schedule says what runs.
+#
+# Inside an event: ends, arrivals, what the event costs those that go on running, then the schedule. An end is foreseen
+# when the schedule has spoken and is not corrected for the cost of an event, so that a job which sees no event between
+# start and end pays nothing.
 
 _SAME_INSTANT = 1.0 + 1e-9
 _REPORTED = 16
@@ -25,20 +106,26 @@ class MuriGroup(NamedTuple):
     devices: tuple[int, ...] = ()  # where the schedule chooses them; else they are counted off
 
 
-class EventSchedule(Protocol):
-    """What runs from now on."""
+class EventSchedule(ABC):
+    """What runs from now on, out of the jobs that are there: a list, at first in the order in which they came."""
+
+    def __init__(self, devices: int) -> None:
+        self._devices = devices
+        self._listed: list[MuriJob] = []
 
     def arrive(self, job: MuriJob) -> None:
-        """A job is there."""
+        self._listed.append(job)
 
     def end(self, job: MuriJob) -> None:
-        """A job has ended."""
+        self._listed.remove(job)
 
+    @abstractmethod
     def decide(self, now: float) -> Sequence[MuriGroup]:
         """The groups that run now."""
 
     def look_again(self, now: float) -> float:
         """When to ask again although nothing happens."""
+        return math.inf
 
 
 class MuriSpell(NamedTuple):
@@ -65,9 +152,6 @@ class MuriLives(NamedTuple):
     """What became of the jobs."""
 
     end: list[float]
-    ran: list[float]
-    changes: list[int]  # of its pace
-    done: list[float]  # the part of its iterations
     spells: list[MuriSpell]
     events: int
     now: float
@@ -113,15 +197,7 @@ def run_events(
             job.advance(until - now)
         now = until
     _seat((), seats, now, spells)
-    return MuriLives(
-        end,
-        [job.ran for job in jobs],
-        [job.changes for job in jobs],
-        [1.0 - job.left / job.iterations for job in jobs],
-        spells,
-        events,
-        now,
-    )
+    return MuriLives(end, spells, events, now)
 
 
 def _take_over(groups: Sequence[MuriGroup], before: list[MuriJob], now: float) -> list[MuriJob]:
@@ -145,7 +221,7 @@ def _seat(groups: Sequence[MuriGroup], before: MuriSeats, now: float, spells: li
     """
     seats: MuriSeats = {}
     first = 0
-    for members, _, chosen in sorted(groups, key=_width, reverse=True):
+    for members, _, chosen in sorted(groups, key=lambda group: group.members[0].gpus, reverse=True):
         gpus, held = members[0].gpus, before.get(members)
         if held is not None and (held.devices == chosen if chosen else held.devices[0] == first):
             seats[members] = held
@@ -155,7 +231,3 @@ def _seat(groups: Sequence[MuriGroup], before: MuriSeats, now: float, spells: li
         first += gpus
     spells += [MuriSpell(members, begin, now, devices) for members, (begin, devices) in before.items() if begin < now]
     return seats
-
-
-def _width(group: MuriGroup) -> int:
-    return group.members[0].gpus

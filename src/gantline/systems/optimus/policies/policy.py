@@ -3,43 +3,94 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from dataclasses import dataclass
+from typing import Any
 
-from gantline.core.arrays import Ints
+import numpy as np
+
+from gantline.core.arrays import Floats, Ints
+from gantline.core.jit import kernel
 from gantline.core.plan import Assignment, Part, Plan
 from gantline.core.policy import Policy
 from gantline.core.snapshot import Snapshot
-from gantline.core.takes import about
+from gantline.core.takes import parameter
 from gantline.models.model import overrides
 from gantline.models.server_seats import SERVER, WORKER
 from gantline.policies.elastic.policies import equal_sizes
 from gantline.policies.elastic.pools import Pool, plan_of, pools, settled_until
 from gantline.policies.interference import INTERFERENCE
-from gantline.systems.optimus.policies.beliefs import read_beliefs, slow_nodes
-from gantline.systems.optimus.policies.by_size import marginal_gains
-from gantline.systems.optimus.policies.dealing import Seats, balance, deal, free_room
-from gantline.systems.optimus.policies.jointly import JointDemand, JointTask, by_gain, by_share
+from gantline.systems.optimus.policies.servers_and_workers import (
+    JointDemand,
+    JointTask,
+    Seats,
+    balance,
+    by_gain,
+    by_share,
+    deal,
+    free_room,
+    read_beliefs,
+    slow_nodes,
+)
+
+# Devices one by one to the job whose remaining time falls most by one more: Optimus for jobs that list sizes and speeds.
+
+
+def marginal_gains(pool: Pool) -> Ints:
+    """Devices per job of the pool; ties go to the one that came first."""
+    curves, work = pool.curves, np.ascontiguousarray(pool.of(pool.snapshot.jobs.remaining), dtype=np.float64)
+    size, entry, offer = np.zeros(len(pool), dtype=np.int64), curves.first[:-1].copy(), np.zeros(len(pool))
+    _share(curves.first, curves.size, curves.rate, work, pool.capacity, size, entry, offer)
+    return size
+
+
+@kernel
+def _share(first: Ints, sizes: Ints, rate: Floats, work: Floats, left: int, size: Ints, entry: Ints, offer: Floats) -> None:
+    """``entry``: the size that each job has; ``offer``: seconds that its next size saves per device, 0 where it makes no offer."""
+    jobs = size.size
+    for job in range(jobs):
+        if entry[job] < first[job + 1] and sizes[entry[job]] <= left:
+            size[job] = sizes[entry[job]]
+            left -= size[job]
+            offer[job] = _saved(first, sizes, rate, work, entry, job)
+    while left > 0:
+        best = -1
+        for job in range(jobs):
+            if offer[job] > 0.0 and (best < 0 or offer[job] > offer[best]):
+                best = job
+        if best < 0:
+            return
+        more = sizes[entry[best] + 1] - sizes[entry[best]]
+        offer[best] = 0.0
+        if more <= left:
+            entry[best] += 1
+            size[best] = sizes[entry[best]]
+            left -= more
+            offer[best] = _saved(first, sizes, rate, work, entry, best)
+
+
+@kernel
+def _saved(first: Ints, sizes: Ints, rate: Floats, work: Floats, entry: Ints, job: int) -> float:
+    """Seconds that the next size of a job saves per device; 0: it has none, or it is no faster."""
+    here = entry[job]
+    if here + 1 >= first[job + 1]:
+        return 0.0
+    saved = work[job] * (1.0 / rate[here] - 1.0 / rate[here + 1])
+    return saved / float(sizes[here + 1] - sizes[here]) if saved > 0.0 else 0.0
+
+
+# `optimus` and `optimus.drf`: how many workers each job gets, and how many parameter servers where it trains with them.
 
 
 @dataclass(frozen=True)
 class ServersAndWorkers(Policy):
     """Decides every `interval` seconds; in between nothing moves, and newcomers wait, as in Optimus' own controller."""
 
-    interval: float = field(
-        default=600.0, metadata=about("seconds between decisions, where jobs train with parameter servers", above=0.0, unit="seconds")
+    interval: float = parameter(600.0, "seconds between decisions, where jobs train with parameter servers", above=0.0, unit="seconds")
+    seats: str = parameter(
+        "blocks", "'blocks': fewest nodes, equal numbers of servers and workers on each; 'spread': balanced", one_of=("blocks", "spread")
     )
-    seats: str = field(
-        default="blocks",
-        metadata=about(
-            "'blocks': fewest nodes, equal numbers of servers and workers on each; 'spread': balanced", one_of=("blocks", "spread")
-        ),
-    )
-    stragglers: str = field(
-        default="replace",
-        metadata=about(
-            "'replace': a job leaves nodes where workers have less than half the median speed; 'keep'", one_of=("replace", "keep")
-        ),
+    stragglers: str = parameter(
+        "replace", "'replace': a job leaves nodes where workers have less than half the median speed; 'keep'", one_of=("replace", "keep")
     )
 
     @abstractmethod
@@ -102,12 +153,10 @@ class Optimus(ServersAndWorkers):
     speeds, devices are all there is to share. In the regime `pollux` it is the baseline of Pollux' simulator, which knows true step times.
     """
 
-    name: ClassVar[str] = "optimus"
-    paper: ClassVar[str] = (
-        "Peng, Bao, Chen, Wu, Guo: Optimus: An Efficient Dynamic Resource Scheduler for Deep Learning Clusters (EuroSys 2018)"
-    )
+    name = "optimus"
+    paper = "Peng, Bao, Chen, Wu, Guo: Optimus: An Efficient Dynamic Resource Scheduler for Deep Learning Clusters (EuroSys 2018)"
 
-    interference: float = field(default=0.0, metadata=about(INTERFERENCE, low=0.0, below=1.0, unit="a part"))
+    interference: float = parameter(0.0, INTERFERENCE, low=0.0, below=1.0, unit="a part")
 
     def unread(self, regime: str) -> tuple[str, ...]:
         """Pollux' simulator alone knows what interference is."""
@@ -124,8 +173,8 @@ class Optimus(ServersAndWorkers):
 class OptimusDrf(ServersAndWorkers):
     """A server and a worker at a time to the job with the smallest dominant share: the fair scheduler that Optimus is compared with."""
 
-    name: ClassVar[str] = "optimus.drf"
-    paper: ClassVar[str] = "Ghodsi et al.: Dominant Resource Fairness (NSDI 2011); baseline of Optimus (EuroSys 2018), section 6"
+    name = "optimus.drf"
+    paper = "Ghodsi et al.: Dominant Resource Fairness (NSDI 2011); baseline of Optimus (EuroSys 2018), section 6"
 
     def sizes(self, pool: Pool) -> Ints:
         return equal_sizes(pool.curves, pool.capacity)

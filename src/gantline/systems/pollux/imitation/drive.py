@@ -6,25 +6,66 @@ from typing import Any
 
 import numpy as np
 
-from gantline.core.arrays import Floats, Ints
-from gantline.core.errors import RefusedError, UsageError
+from gantline.core.arrays import Ints
+from gantline.core.cluster import Cluster
+from gantline.core.errors import RefusedError, TraceError, UsageError
 from gantline.engine.drivers.simulation import Simulation
-from gantline.engine.imitations.profiles import profiles_of, profiles_summary
+from gantline.engine.imitations.registry import profiles_of, profiles_summary
 from gantline.engine.lost_turns import Incident
+from gantline.models.goodput.measured import Profiles
 from gantline.systems.optimus.policies.policy import Optimus
-from gantline.systems.pollux.imitation.clock import Column
-from gantline.systems.pollux.imitation.loop import Decider, Loop
-from gantline.systems.pollux.imitation.optimus import OptimusInPollux
-from gantline.systems.pollux.imitation.pollux import PolluxInItsSimulator
-from gantline.systems.pollux.imitation.reading import Asked, make_jobs, node_sizes, read_asked
-from gantline.systems.pollux.imitation.result import belief_errors, write_result
-from gantline.systems.pollux.imitation.speedups import Beliefs
-from gantline.systems.pollux.imitation.tiresias import LIMIT, TiresiasInPollux
-from gantline.systems.pollux.policies.policy import Pollux
-from gantline.systems.tiresias.policies.tiresias import Tiresias
+from gantline.systems.pollux.imitation.deciders import LIMIT, OptimusInPollux, PolluxInItsSimulator, TiresiasInPollux
+from gantline.systems.pollux.imitation.jobs import PolluxApplication, PolluxJob
+from gantline.systems.pollux.imitation.loop import Decider, Loop, belief_errors, write_result
+from gantline.systems.pollux.policies import Pollux
+from gantline.systems.tiresias.policies import Tiresias
 from gantline.traces.trace import Trace
 
 _WHERE = "--regime pollux"
+
+
+def node_sizes(cluster: Cluster) -> tuple[str, Ints]:
+    """The device type and the devices of each node; Pollux knows one type."""
+    sizes = np.array([node.gpus for node in cluster.nodes], dtype=np.int64)
+    kinds = {node.type for node in cluster.nodes if node.gpus}
+    if len(kinds) != 1 or not sizes.all():
+        raise UsageError(
+            "Pollux' clusters have devices of one type on every node",
+            where=f"cluster '{cluster}'",
+            fix="write for example aws:16x4, or use --regime sia for several types",
+        )
+    return kinds.pop(), sizes
+
+
+def read_jobs(trace: Trace, profiles: Profiles, kind: str, sizes: Ints, learns: bool) -> list[PolluxJob]:
+    """The jobs before anything happened; a mistake names its line."""
+    frame = trace.frame
+    for column in ("app", "batch_size"):
+        if column not in frame.columns or frame[column].null_count():
+            row = int(frame[column].is_null().arg_true()[0]) if column in frame.columns else 0
+            raise _fault(trace, row, column, "does not say its application and its batch", "import the workload again")
+    names = frame["app"].to_list()
+    for row, name in enumerate(names):
+        if name not in profiles.applications:
+            raise _fault(trace, row, "app", f"no profile of '{name}'", f"the profiles have {', '.join(sorted(profiles.applications))}")
+    known = {name: PolluxApplication(profiles[name], kind, int(sizes.max())) for name in dict.fromkeys(names)}
+    jobs = []
+    columns = zip(names, *(frame[name].cast(float).to_list() for name in ("arrival", "gpus", "batch_size")))
+    for row, (name, arrival, devices, batch) in enumerate(columns):
+        limits = known[name].limits
+        if limits.local_least > limits.most:
+            what = f"no batch that fits: the least per device is {limits.local_least:g}, the largest in all {limits.most:g}"
+            raise _fault(trace, row, "app", what, "check its profiles")
+        if not batch > 0.0:
+            raise _fault(trace, row, "batch_size", f"a batch of {batch:g}", "give the examples of a step")
+        if devices > limits.most:
+            raise _fault(trace, row, "gpus", f"{int(devices)} devices for at most {limits.most:g} examples", "ask for fewer")
+        jobs.append(PolluxJob(row, arrival, known[name], int(devices), batch, learns))
+    return jobs
+
+
+def _fault(trace: Trace, row: int, field: str, what: str, fix: str) -> TraceError:
+    return TraceError(f"job '{trace.frame['job'][row]}': {what}", file=trace.source, line=row + 2, field=field, fix=fix)
 
 
 def drive(simulation: Simulation, trace: Trace) -> dict[str, Any]:
@@ -34,68 +75,45 @@ def drive(simulation: Simulation, trace: Trace) -> dict[str, Any]:
         raise UsageError("intervals take no time", where="--round", fix="use 60")
     profiles = profiles_of(simulation, trace, _WHERE)
     kind, sizes = node_sizes(state.tables.cluster)
-    asked = read_asked(trace, profiles, kind, sizes)
-    learns = isinstance(policy, Pollux)
-    loop = Loop(make_jobs(state.tables, asked, learns), asked.applications, state.regime.round, on_interval=simulation.on_progress)
-    loop.interference = getattr(policy, "interference", 0.0)
+    jobs = read_jobs(trace, profiles, kind, sizes, isinstance(policy, Pollux))
+    loop = Loop(jobs, state.regime.round, getattr(policy, "interference", 0.0), on_interval=simulation.on_progress)
     loop.artifact_fit = isinstance(policy, Pollux) and policy.fit == "artifact"
-    loop.run(_decider(simulation, asked, sizes, loop))
+    loop.run(_decider(simulation, jobs, sizes))
     if loop.stalled:
         what = "jobs are there, but none progressed for 200 intervals and none is to arrive: given up"
         simulation.engine.incidents.append(Incident(loop.now, loop.decisions, what))
     write_result(simulation, loop)
-    fields: dict[str, Any] = {"unmeasured_shapes": asked.applications.unmeasured, "free_stops": False}  # a restart takes its seconds
-    if learns:
-        fields |= {"estimates": "fitted", "fits": loop.fits} | belief_errors(loop)
+    fields: dict[str, Any] = {"unmeasured_shapes": len(loop.unmeasured), "free_stops": False}  # a restart takes its seconds
+    if isinstance(policy, Pollux):
+        fields |= {"estimates": "fitted", "fits": len(loop.fitted)} | belief_errors(loop)
     return fields | profiles_summary(simulation)
 
 
-def _decider(simulation: Simulation, asked: Asked, sizes: Ints, loop: Loop) -> Decider:
+def _decider(simulation: Simulation, jobs: list[PolluxJob], sizes: Ints) -> Decider:
     policy, capacity = simulation.engine.policy, sizes.tolist()
     if isinstance(policy, Tiresias):
         if len(policy.limits) > 1:
             raise RefusedError("its Tiresias has two queues", where=_WHERE, fix="set limits=57600, or nothing")
-        return TiresiasInPollux(asked.devices, capacity, policy.limits[0] if policy.limits else LIMIT)
+        return TiresiasInPollux([job.asked for job in jobs], capacity, policy.limits[0] if policy.limits else LIMIT)
     if isinstance(policy, Optimus):
-        return _optimus(asked, capacity, loop)
+        return _optimus(jobs, capacity)
     if isinstance(policy, Pollux):
-        beliefs = Beliefs(len(asked.app), int(sizes.sum()), int(sizes.max()))
-        courses = asked.applications.courses
-
-        def speedups(rows: Ints, most: Ints, fair: int) -> Floats:
-            return beliefs.speedups(loop.jobs, courses, rows, most, fair)
-
-        limits = asked.applications.limits
-        fits = np.array([limits[app].most // limits[app].local_least for app in asked.app], dtype=np.int64)
-        limit = np.where(asked.pinned > 0.0, 1, np.maximum(fits, 1))
-        return PolluxInItsSimulator(
-            lambda: loop.jobs,
-            speedups,
-            limit,
-            sizes,
-            policy.p,
-            policy.restart,
-            policy.avoid,
-            policy.size,
-            policy.generations,
-            simulation.state.seed,
-        )
+        return PolluxInItsSimulator(jobs, sizes, policy, simulation.state.seed)
     raise TypeError(f"no loop for policy '{policy.name}'")  # the scope names those that have one
 
 
-def _optimus(asked: Asked, capacity: list[int], loop: Loop) -> OptimusInPollux:
+def _optimus(jobs: list[PolluxJob], capacity: list[int]) -> OptimusInPollux:
     """Its oracle: step times and steps to come, once per application and batch."""
-    kinds = list(zip(asked.app.tolist(), asked.batch.tolist()))
     times, left = {}, {}
-    for app, batch in dict.fromkeys(kinds):
-        limits = asked.applications.limits[app]
-        most = max(int(batch // limits.local_least), 1)
-        times[app, batch] = asked.applications.predicted(app, batch, min(most, sum(capacity))).tolist()
-        left[app, batch] = asked.applications.remaining(app, batch).tolist()
-    alone = {job for job, batch in enumerate(asked.pinned.tolist()) if batch > 0.0}
-    epoch = loop.jobs.I[Column.EPOCH]
+    for job in jobs:
+        known, application = (job.application.name, job.batch), job.application
+        if known not in times:
+            most = min(max(int(job.batch // application.limits.local_least), 1), sum(capacity))
+            times[known] = application.predicted(job.batch, most).tolist()
+            left[known] = application.remaining(job.batch).tolist()
+    kind = [(job.application.name, job.batch) for job in jobs]
     return OptimusInPollux(
         capacity,
-        lambda job: times[kinds[job]][:2] if job in alone else times[kinds[job]],
-        lambda job: left[kinds[job]][epoch[job]],
+        lambda job: times[kind[job]][:2] if jobs[job].pinned else times[kind[job]],
+        lambda job: left[kind[job]][jobs[job].epoch],
     )

@@ -1,22 +1,27 @@
-"""The original's outer loop: advance every job by one interval, ask the policy, place the jobs whose nodes changed."""
+"""The outer loop of Pollux' simulator: advance every job by one interval, ask the policy, place the jobs whose nodes changed."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
-from gantline.core.arrays import Ints
-from gantline.models.goodput.fit import WORK, fit_like_artifact, fit_rows
-from gantline.models.goodput.observations import Observations
-from gantline.systems.pollux.imitation.applications import Applications
-from gantline.systems.pollux.imitation.clock import RESTART, Column, PolluxJobs, advance, place_of_time, set_batch
-from gantline.systems.pollux.imitation.placing import Nodes, shape_of
+from gantline.core.arrays import Floats
+from gantline.core.reasons import Reason
+from gantline.engine.drivers.simulation import Simulation
+from gantline.engine.imitations.intervals import DeviceSeats, HeldInterval, write_intervals, write_jobs
+from gantline.models.goodput.fit import fit, fit_like_artifact
+from gantline.models.goodput.measured import Shape, packed_shape
+from gantline.models.goodput.observations import LOG_STEP, Observations
+from gantline.models.goodput.speed_model import step_time
+from gantline.systems.pollux.imitation.jobs import RESTART, Nodes, PolluxJob, shape_of
 
 _PATIENCE = 200  # intervals in which jobs are there and none progresses, after which a run is given up
+_ELSEWHERE = (1, 2, 4, 8, 16)  # devices at which beliefs are compared with the truth
 
 
 class Decider(Protocol):
@@ -38,10 +43,9 @@ class PolluxSpan:
 
 @dataclass
 class Loop:
-    """One run."""
+    """One run; jobs are numbers in the order of their file, which is that of their submission."""
 
-    jobs: PolluxJobs
-    applications: Applications
+    jobs: Sequence[PolluxJob]
     interval: float = 60.0
     interference: float = 0.0
     artifact_fit: bool = False
@@ -49,35 +53,36 @@ class Loop:
     held: dict[int, Nodes] = field(default_factory=dict)
     since: dict[int, float] = field(default_factory=dict)
     spans: list[PolluxSpan] = field(default_factory=list)
-    first: dict[int, float] = field(default_factory=dict)  # when each job first got devices
+    unmeasured: set[tuple[str, Shape]] = field(default_factory=set)  # shapes that have to be interpolated
     now: float = 0.0
     decisions: int = 0
-    fits: int = 0
     stalled: bool = False  # given up, because no job progressed for long
-    _fitted: dict[bytes, tuple[float, ...]] = field(default_factory=dict)
+    fitted: dict[bytes, Floats] = field(default_factory=dict)
 
     def run(self, policy: Decider) -> None:
         """Run until every job has finished, or none progresses any more."""
-        F = self.jobs.F
-        submit, count = F[Column.SUBMIT], F.shape[1]
-        arrived = idle = 0
+        jobs, arrived, idle = self.jobs, 0, 0
+        for each in jobs:
+            each.fit = self._fit
         active: list[int] = []
-        while arrived < count or active:
-            if not active and submit[arrived] > self.now + self.interval:  # no job is there: go to the interval of the next
-                self.now += self.interval * (math.ceil((submit[arrived] - self.now) / self.interval) - 1)  # on its end is in time
-            before = float(F[Column.PROGRESS].sum())
-            self._advance([job for job in active if self.held[job]])
-            self.now += self.interval
-            idle = idle + 1 if active and F[Column.PROGRESS].sum() == before else 0
-            self.stalled = idle > _PATIENCE and arrived == count
+        slowed: set[int] = set()
+        while arrived < len(jobs) or active:
+            if not active and jobs[arrived].submit > self.now + self.interval:  # no job is there: go to the interval of the next
+                intervals = math.ceil((jobs[arrived].submit - self.now) / self.interval) - 1  # on its end is in time
+                self.now += self.interval * intervals
+            before, self.now = sum(job.progress for job in jobs), self.now + self.interval
+            for job in [job for job in active if self.held[job]]:
+                jobs[job].slowed = 1.0 - self.interference if job in slowed else 1.0
+                jobs[job].advance(self.now - self.interval, self.interval)
+            idle = idle + 1 if active and sum(job.progress for job in jobs) == before else 0
+            self.stalled = idle > _PATIENCE and arrived == len(jobs)
             if self.stalled:
                 break
-            finish = self.jobs.F[Column.FINISH]
-            for job in [job for job in active if finish[job] == finish[job]]:
-                self._end(job, float(finish[job]), finished=True)
+            for job in [job for job in active if jobs[job].done]:
+                self._end(job, jobs[job].finish, finished=True)
                 del self.held[job]
-            active = [job for job in active if finish[job] != finish[job]]
-            while arrived < count and submit[arrived] <= self.now:
+                active.remove(job)
+            while arrived < len(jobs) and jobs[arrived].submit <= self.now:
                 active.append(arrived)
                 self.held[arrived] = ()
                 arrived += 1
@@ -89,75 +94,74 @@ class Loop:
                 nodes = wanted.get(job, ())
                 if nodes != self.held[job]:
                     self._place(job, nodes)
-            if self.interference > 0.0:
-                self._find_interference(active)
+            slowed = self._interfering(active) if self.interference > 0.0 else slowed
             if self.on_interval is not None:
                 self.on_interval(self.now, arrived, len(active))
         for job in [job for job in active if self.held[job]]:
             self._end(job, self.now, finished=False)
 
     def _place(self, job: int, nodes: Nodes) -> None:
-        F, I = self.jobs.F, self.jobs.I
         if self.held[job]:
             self._end(job, self.now, finished=False)
-        self.held[job] = nodes
-        I[Column.DEVICES, job] = len(nodes)
-        if not nodes:
-            return
-        self.since[job] = self.now
-        self.first.setdefault(job, self.now)
-        shape = shape_of(nodes)
-        I[Column.SPAN, job] = len(shape)
-        I[Column.TIMES, job] = self.applications.row(int(I[Column.APP, job]), shape)
-        set_batch(self.jobs, self.applications.courses, job)
-        F[Column.DELAY, job] = RESTART
-        I[Column.RESTARTS, job] += 1  # from -1: the first start is none
+        self.held[job], shape, application = nodes, shape_of(nodes), self.jobs[job].application
+        self.jobs[job].shape = shape
+        if nodes:
+            self.jobs[job].start(shape, self.now, RESTART)
+            self.since[job] = self.now
+            if not application.times.is_measured(shape):
+                self.unmeasured.add((application.name, shape))
 
     def _end(self, job: int, at: float, finished: bool) -> None:
         self.spans.append(PolluxSpan(job, self.since.pop(job), at, self.held[job], finished))
 
-    def _advance(self, running: list[int]) -> None:
-        if not running:
-            return
-        rows = np.array(running, dtype=np.int64)
-        self.jobs.F[Column.LEFT, rows] = self.interval
-        end, place = self.now + self.interval, 0
-        while True:
-            place = advance(self.jobs, self.applications.courses, self.applications.times, rows, place, end, self.interference)
-            if place < 0:
-                return
-            job = int(rows[place])
-            at = place_of_time(self.jobs, self.applications.courses, job)
-            if self.applications.lacks(at):
-                self.applications.fill(int(self.jobs.I[Column.APP, job]), shape_of(self.held[job]), at)
-            else:
-                self._fit(job)
-
-    def _fit(self, job: int) -> None:
-        """Fit the job's model to all its measurements; equal rows have equal models."""
-        count = int(self.jobs.I[Column.SEEN, job])
-        rows = self.jobs.seen[job, :count]
+    def _fit(self, rows: Floats) -> Floats:
+        """The model that fits these measurements; equal ones have equal models."""
         known = rows.tobytes()
-        if known not in self._fitted:
-            self.fits += 1
-            if self.artifact_fit:
-                model = fit_like_artifact(Observations(rows)).parameters
-            else:
-                model = np.zeros(7)
-                fit_rows(rows, model, np.zeros(WORK), False)
-            self._fitted[known] = tuple(model.tolist())
-        self.jobs.model[job] = self._fitted[known]
-        self.jobs.I[Column.MODEL, job] = 1
-        if count == self.jobs.seen.shape[1]:
-            self.jobs = self.jobs._replace(seen=np.concatenate((self.jobs.seen, np.zeros_like(self.jobs.seen)), axis=1))
+        if known not in self.fitted:
+            self.fitted[known] = (fit_like_artifact if self.artifact_fit else fit)(Observations(rows)).parameters
+        return self.fitted[known]
 
-    def _find_interference(self, active: list[int]) -> None:
+    def _interfering(self, active: list[int]) -> set[int]:
         """Jobs on several nodes that share one with another such job are slowed down until the next decision."""
-        spanning = [job for job in active if len(set(self.held[job])) > 1]
-        guests: dict[int, int] = {}
-        for job in spanning:
-            for node in set(self.held[job]):
-                guests[node] = guests.get(node, 0) + 1
-        slowed: Ints = np.array([job for job in spanning if any(guests[node] > 1 for node in self.held[job])], dtype=np.int64)
-        self.jobs.F[Column.SLOWED] = 0.0
-        self.jobs.F[Column.SLOWED, slowed] = 1.0
+        spanning = {job: set(self.held[job]) for job in active if len(set(self.held[job])) > 1}
+        sharing = Counter(node for nodes in spanning.values() for node in nodes)
+        return {job for job, nodes in spanning.items() if any(sharing[node] > 1 for node in nodes)}
+
+
+def write_result(simulation: Simulation, loop: Loop) -> None:
+    """Fill in starts, ends, service, restarts and the intervals in which devices were held."""
+    jobs = loop.jobs
+    write_jobs(
+        simulation, service=[job.seconds for job in jobs], first_start=[job.first_start for job in jobs],
+        finish=[job.finish for job in jobs], restarts=[job.restarts for job in jobs], gpu_time=[job.gpu_seconds for job in jobs],
+        done=[min(job.progress / job.edges[-1], 1.0) for job in jobs],
+    )  # fmt: skip
+    simulation.state.now = max((span.end for span in loop.spans), default=loop.now)
+    simulation.engine.decisions = loop.decisions
+    write_intervals(simulation, _intervals(simulation, loop))
+
+
+def _intervals(simulation: Simulation, loop: Loop) -> Iterator[HeldInterval]:
+    """One per span; a node's devices are given out from the lowest number that is free."""
+    t = simulation.state.tables
+    seats, first = DeviceSeats(t.D.shape[1]), t.cluster.first_device.tolist()
+    for span in sorted(loop.spans, key=lambda span: (span.begin, span.job)):
+        held = [seats.take(1, span.begin, span.end, first[node], t.cluster.nodes[node].gpus)[0] for node in span.nodes]
+        reason = Reason.FINISHED if span.finished else Reason.END if span.end >= loop.now else Reason.RESIZED
+        yield HeldInterval(span.job, span.begin, span.end, held, reason)
+
+
+def belief_errors(loop: Loop) -> dict[str, Any]:
+    """Mean relative error of step times, as the last models see them: where a job has been, and on 1 to 16 devices, packed."""
+    there, elsewhere = [], []
+    for job in loop.jobs:
+        if job.model is not None:
+            for key, row in job.rows.items():
+                there.append(abs(step_time(job.model, *key, 0) / float(np.exp(row[LOG_STEP])) - 1.0))
+            (_, _, local), application = key, job.application
+            for devices in _ELSEWHERE:
+                shape = packed_shape(devices, application.per_node)
+                believed = step_time(job.model, len(shape), devices, local, 0)
+                elsewhere.append(abs(believed / application.step_time(shape, local, 0.0) - 1.0))
+    means = (float(np.mean(errors)) if errors else None for errors in (there, elsewhere))
+    return dict(zip(("belief_error_seen", "belief_error_elsewhere"), means))

@@ -2,27 +2,75 @@
 
 from __future__ import annotations
 
+from math import nan
 from typing import Any
 
 import numpy as np
 
-from gantline.core.columns import Job
-from gantline.core.errors import UsageError
+from gantline.core.errors import RefusedError, UsageError, near
 from gantline.core.phases import Phase
 from gantline.core.policy import Policy
-from gantline.core.reasons import Reason
+from gantline.core.tables import Tables
 from gantline.engine.drivers.simulation import Simulation
-from gantline.engine.imitations.intervals import GpuSpell, write_spells
+from gantline.engine.imitations.intervals import write_jobs, write_spells
+from gantline.models.throughput_model import ThroughputModel
 from gantline.policies.recorded import Recorded
-from gantline.systems.shockwave.imitation.jobs import ShockwaveJob, fairness, mean_contention
-from gantline.systems.shockwave.imitation.loop import Chooser, ShockwaveRounds, ShockwaveTask
+from gantline.systems.shockwave.imitation.jobs import SAMPLES, ShockwaveJob, fairness, mean_contention
+from gantline.systems.shockwave.imitation.loop import Chooser, RecordedRounds, ShockwaveRounds
 from gantline.systems.shockwave.imitation.planner import Planner
-from gantline.systems.shockwave.imitation.reading import read_jobs
-from gantline.systems.shockwave.imitation.recorded import RecordedRounds
-from gantline.systems.shockwave.imitation.shares import RULES
-from gantline.systems.shockwave.imitation.turns import Turns
-from gantline.systems.shockwave.policies.policy import Shockwave
+from gantline.systems.shockwave.imitation.shares import RULES, Turns
+from gantline.systems.shockwave.policies import Shockwave
 from gantline.traces.trace import Trace
+
+# The jobs of a trace and the measured speeds of a table, as Shockwave's simulator takes them.
+
+
+_WHERE = "--regime shockwave"
+MODES = ("static", "accordion", "gns")
+
+
+def read_jobs(trace: Trace, tables: Tables) -> list[ShockwaveJob]:
+    """The jobs in the order of the trace."""
+    frame = trace.frame
+    for name in ("model", "batch_size", "work"):
+        if name not in frame.columns:
+            raise UsageError(
+                f"has no column '{name}'", where=f"trace {trace.source}", fix="import it with: gantline trace import gavel FILE OUT"
+            )
+    speeds = _speeds(tables)
+
+    def speed(model: str, batch: int, gang: int) -> float:
+        return speeds.get((f"{model} (batch size {batch})", gang), speeds.get((model, gang), nan))
+
+    modes = frame["mode"].to_list() if "mode" in frame.columns else ["static"] * frame.height
+    columns = (frame[name].to_list() for name in ("model", "gpus", "batch_size", "arrival", "work"))
+    found = []
+    for row, (model, gang, batch, arrival, steps) in enumerate(zip(*columns, strict=True)):
+        mode = modes[row] or "static"
+        if model not in SAMPLES:
+            raise trace.fault(row, "model", f"is of model '{model}', whose epochs are not known", near(str(model), SAMPLES))
+        if mode not in MODES:
+            raise trace.fault(row, "mode", f"has the mode '{mode}'", near(str(mode), MODES))
+        job = ShockwaveJob(row, model, mode, int(gang), int(batch or 1), float(arrival), int(steps), speed)
+        if not job.throughput > 0:
+            raise trace.fault(row, "batch_size", f"has no speed: {model}, batch size {batch}, {gang} GPUs", "measure it, or drop the job")
+        found.append(job)
+    return found
+
+
+def _speeds(tables: Tables) -> dict[tuple[str, int], float]:
+    """Steps per second by job type and gang, on the cluster's one type."""
+    model = tables.performance
+    if not isinstance(model, ThroughputModel):
+        raise UsageError("needs measured speeds", where=_WHERE, fix="give --throughputs FILE, as JSON or CSV")
+    types = [name for name in tables.cluster.types if tables.cluster.gpus_of(name) > 0]
+    if len(types) != 1:
+        raise RefusedError(f"Shockwave's simulator has one type of GPUs, not {len(types)}", where="--cluster", fix="use v100:32, say")
+    alone = model.table.packed.alone[:, model.table.types.index(types[0])]
+    return {key: float(value) for key, value in zip(model.table.keys, alone) if value == value}
+
+
+# The loop of `--regime shockwave`: Shockwave, its baselines, or a recorded schedule, in the rounds of its simulator.
 
 _BASELINES = {f"gavel.{name}": rule for name, rule in RULES.items()}
 
@@ -33,12 +81,10 @@ def drive(simulation: Simulation, trace: Trace) -> dict[str, Any]:
     if not state.regime.round > 0:
         raise UsageError("rounds take no time", where="--round", fix="use 120")
     jobs = read_jobs(trace, state.tables)
-    spells: list[GpuSpell] = []
     rounds = ShockwaveRounds(jobs, state.tables.cluster.gpus, _chooser(policy, jobs), state.regime.round)
-    rounds.on_task = lambda task, ended: _note(spells, task, ended)
     rounds.on_round = simulation.on_progress
     rounds.run(simulation.until)
-    _write_result(simulation, rounds, spells)
+    _write_result(simulation, rounds)
     return _fairness(rounds) | _planned(rounds.chooser)
 
 
@@ -50,42 +96,18 @@ def _chooser(policy: Policy, jobs: list[ShockwaveJob]) -> Chooser:
     return Turns(_BASELINES[policy.name])
 
 
-def _note(spells: list[GpuSpell], task: ShockwaveTask, ended: bool) -> None:
-    reason = Reason.FINISHED if ended else Reason.PREEMPTED
-    spells.append(GpuSpell(task.job.index, task.begin, task.finish, task.job.gang, int(reason)))
-
-
-def _joined(spells: list[GpuSpell], rounds: ShockwaveRounds) -> list[GpuSpell]:
-    """Rounds in a row are one interval."""
-    found: list[GpuSpell] = []
-    number = dict.fromkeys(range(len(rounds.jobs)), 0)  # tasks of each job so far
-    for one in sorted(spells, key=lambda one: (one.row, one.begin)):
-        at = number[one.row]
-        number[one.row] += 1
-        started = rounds.jobs[one.row].started
-        if at and started[at] == started[at - 1] + 1:
-            found[-1] = GpuSpell(one.row, found[-1].begin, one.end, one.gpus, one.reason)
-        else:
-            found.append(one)
-    return found
-
-
-def _write_result(simulation: Simulation, rounds: ShockwaveRounds, spells: list[GpuSpell]) -> None:
-    t, jobs = simulation.state.tables, rounds.jobs
-    F, I = t.F, t.I
-    F[Job.SERVICE] = [job.run_time for job in jobs]
-    F[Job.GPUTIME] = [job.run_time * job.gang for job in jobs]
-    F[Job.FIRST_START] = F[Job.MARK] = [job.first_start for job in jobs]
-    F[Job.FINISH] = [job.finish for job in jobs]
-    done = ~np.isnan(F[Job.FINISH])
-    F[Job.DONE] = F[Job.SAFE] = np.where(done, F[Job.WORK], F[Job.WORK] * np.minimum(1.0, [job.done / job.steps for job in jobs]))
-    arrived = np.array([job.admitted == job.admitted for job in jobs])
-    I[Job.PHASE] = np.where(done, int(Phase.COMPLETED), np.where(arrived, int(Phase.PENDING), int(Phase.FUTURE)))
-    whole = _joined(spells, rounds)
-    I[Job.RESTARTS] = I[Job.PREEMPTIONS] = np.maximum(np.bincount([one.row for one in whole], minlength=len(jobs)) - 1, 0)
+def _write_result(simulation: Simulation, rounds: ShockwaveRounds) -> None:
+    jobs = rounds.jobs
+    arrived = [job.admitted == job.admitted for job in jobs]
+    write_jobs(
+        simulation, service=[job.run_time for job in jobs], first_start=[job.first_start for job in jobs],
+        finish=[job.finish for job in jobs], done=np.minimum(1.0, [job.done / job.steps for job in jobs]),
+        restarts=[max(len(rounds.spells.get(job.index, ())) - 1, 0) for job in jobs],
+        unfinished=np.where(arrived, int(Phase.PENDING), int(Phase.FUTURE)),
+    )  # fmt: skip
     simulation.state.now = rounds.clock
     simulation.engine.decisions = rounds.passes
-    write_spells(simulation, whole)
+    write_spells(simulation, [one for spells in rounds.spells.values() for one in spells])
 
 
 def _fairness(rounds: ShockwaveRounds) -> dict[str, Any]:

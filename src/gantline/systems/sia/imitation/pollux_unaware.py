@@ -15,10 +15,11 @@ from gantline.core.arrays import Floats, Ints
 from gantline.core.jit import kernel
 from gantline.core.rng import stream
 from gantline.models.goodput.batch import GOODPUT, choose_batch
-from gantline.models.solvers.allocation_search.search import Demand, search
+from gantline.models.solvers.allocation_search.search import Demand, restart_penalty, search
 from gantline.policies.node_classes import NodeClass
+from gantline.systems.pollux.policies import Pollux
 from gantline.systems.sia.imitation.jobs import SiaJob
-from gantline.systems.sia.imitation.rounds import SiaGrant
+from gantline.systems.sia.imitation.rounds import RoundScheduler, SiaGrant
 
 _VIRTUAL = 4  # GPUs of a node as Pollux sees it
 _MOST_NODES = 16
@@ -26,22 +27,11 @@ _PROFILED = "aws"  # the type by which it knows an application's batches
 _FASTEST_FIRST = ("dgx-ext", "dgx", "a100", "azure", "v100", "quad", "rtx", "aws", "t4")
 
 
-class PolluxScheduler:
+class PolluxScheduler(RoundScheduler):
     """A population search every round, begun with the best allocations of the last one."""
 
-    def __init__(
-        self,
-        classes: Sequence[NodeClass],
-        *,
-        power: float = -1.0,
-        restart: float = 30.0,
-        avoid: bool = True,
-        size: int = 100,
-        generations: int = 100,
-        seed: int = 0,
-    ) -> None:
-        self._classes, self._power, self._restart, self._avoid, self._seed = classes, power, restart, avoid, seed
-        self._size, self._generations, self._decisions = size, generations, 0
+    def __init__(self, classes: Sequence[NodeClass], policy: Pollux, seed: int) -> None:
+        self._classes, self._policy, self._seed, self._decisions = classes, policy, seed, 0
         pieces = [
             (k, node, min(_VIRTUAL, one.size - first))
             for k, one in enumerate(classes)
@@ -67,16 +57,16 @@ class PolluxScheduler:
         most = np.array([min(_most(job), self._most) for job in ranked], dtype=np.int64)
         age = np.array([now - job.asked.submit for job in ranked])
         restarts = np.array([job.restarts for job in ranked])
-        penalty = np.maximum(age - self._restart * restarts, 0.0) / np.maximum(age + self._restart, 1e-9)
+        penalty = restart_penalty(age, restarts, self._policy.restart)
         speedup = _speedups(ranked, most, -(-devices // len(jobs)))
         found = search(
-            Demand(present, most, speedup, penalty, len(self._capacity) / devices, self._power),
+            Demand(present, most, speedup, penalty, len(self._capacity) / devices, self._policy.p),
             self._capacity,
             int(stream(self._seed, self._decisions, "pollux").integers(1 << 63)),
             start=self._start(ranked),
-            size=self._size,
-            generations=self._generations,
-            avoid=self._avoid,
+            size=self._policy.size,
+            generations=self._policy.generations,
+            avoid=self._policy.avoid,
             most_nodes=_MOST_NODES,
         )
         self._decisions += 1
@@ -89,10 +79,6 @@ class PolluxScheduler:
                 self._holds[jobs[i].asked.row] = kept
                 chosen[i] = self._grant(kept)
         return chosen
-
-    def next_change(self, now: float) -> float:
-        """Decisions may change every round."""
-        return now
 
     def _one_type(self, row: Ints) -> Ints:
         """Only the nodes of the class with most GPUs."""

@@ -7,10 +7,15 @@ until its end. Decisions are handed over by a *scheduler*: Sia's program, a reco
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
+from gantline.core.columns import Job, Option
+from gantline.core.reasons import Reason
+from gantline.engine.drivers.simulation import Simulation
+from gantline.engine.imitations.intervals import DeviceSeats, HeldInterval, write_intervals, write_jobs
 from gantline.policies.node_classes import NodeClass
 from gantline.systems.sia.imitation.jobs import SiaJob
 from gantline.systems.sia.policies.placement import Parts, PlacementRequest, place_fast, place_sticky, shape_of
@@ -27,14 +32,16 @@ class SiaGrant(NamedTuple):
 _PATIENCE = 1000  # rounds in which jobs wait and none has anything, after which a run is given up
 
 
-class RoundScheduler(Protocol):
+class RoundScheduler(ABC):
     """What each job gets at the end of a round."""
 
+    @abstractmethod
     def decide(self, now: float, jobs: Sequence[SiaJob], held: Sequence[SiaGrant | None]) -> list[SiaGrant | None]:
         """A grant or nothing for each job that is there, in the order given."""
 
     def next_change(self, now: float) -> float:
-        """When it may change something although no job has arrived or runs; infinite if never."""
+        """When it may change something although no job has arrived or runs: now, as turns do; infinite if never."""
+        return now
 
 
 @dataclass
@@ -163,3 +170,40 @@ class SiaRounds:
         """Close the intervals of the jobs that still hold GPUs."""
         for k in list(self._open):
             self._end_spell(k, self.now)
+
+
+# Writes the result of the rounds into the tables and the log of a run.
+
+
+def write_result(simulation: Simulation, rounds: SiaRounds) -> None:
+    """Fill in starts, ends, service, restarts and the intervals in which GPUs were held."""
+    jobs = rounds.jobs
+    write_jobs(
+        simulation, service=[job.seconds for job in jobs], first_start=[job.first_start for job in jobs],
+        finish=[job.finish for job in jobs], restarts=[job.restarts for job in jobs], gpu_time=[job.gpu_seconds for job in jobs],
+        done=[min(job.progress / job.edges[-1], 1.0) for job in jobs],
+    )  # fmt: skip
+    simulation.state.now = max((spell.end for spell in rounds.spells), default=rounds.now)
+    simulation.engine.decisions = rounds.decisions
+    write_intervals(simulation, _intervals(simulation, rounds))
+
+
+def _intervals(simulation: Simulation, rounds: SiaRounds) -> Iterator[HeldInterval]:
+    """One per spell; a node's GPUs are given out from the lowest number that is free."""
+    t = simulation.state.tables
+    seats = DeviceSeats(t.D.shape[1])
+    for spell in sorted(rounds.spells, key=lambda spell: (spell.begin, spell.job)):
+        nodes, held = rounds.classes[spell.group], list[int]()
+        for node, gpus in spell.parts:
+            held += seats.take(gpus, spell.begin, spell.end, int(t.cluster.first_device[nodes.nodes[node]]), nodes.size)
+        reason = Reason.FINISHED if spell.finished else Reason.END if spell.end >= rounds.now else Reason.RESIZED
+        option = _option(simulation, spell.job, t.cluster.type_code(nodes.type))
+        yield HeldInterval(spell.job, spell.begin, spell.end, held, reason, option)
+
+
+def _option(simulation: Simulation, row: int, kind: int) -> int:
+    """The option of that type, which is listed once per type whatever the size."""
+    t = simulation.state.tables
+    first, count = int(t.I[Job.OPTION_FIRST, row]), int(t.I[Job.OPTION_COUNT, row])
+    kinds = t.options.I[Option.TYPE, first : first + count].tolist()
+    return first + (kinds.index(kind) if kind in kinds else 0)

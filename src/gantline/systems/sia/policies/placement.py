@@ -10,15 +10,14 @@ other sizes (rigid jobs) may be split.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from gantline.policies.node_classes import NodeClass
 
 Parts = tuple[tuple[int, int], ...]  # (node of the class, GPUs)
 
 
-@dataclass(frozen=True, slots=True)
-class PlacementRequest:
+class PlacementRequest(NamedTuple):
     """A job that is to have GPUs of a class."""
 
     job: int

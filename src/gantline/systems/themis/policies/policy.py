@@ -3,24 +3,138 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_right
 from collections import Counter
-from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar
+from collections.abc import Container, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
 from gantline.core.arrays import Floats, Ints
+from gantline.core.phases import PENDING
 from gantline.core.plan import Assignments, Plan
 from gantline.core.policy import Policy
 from gantline.core.rng import stream
 from gantline.core.snapshot import Snapshot
-from gantline.core.takes import about
+from gantline.core.takes import parameter
 from gantline.policies.drawn_places import moved, other_places
-from gantline.policies.elastic.pools import Pool, exact_options, pools
-from gantline.systems.themis.policies.auction import AuctionOutcome, Bid, allocation_by_lot, fair_split, partial_allocation
-from gantline.systems.themis.policies.bids import Bundle, Offer, bid_table
-from gantline.systems.themis.policies.leftovers import Leftovers, hand_out
+from gantline.policies.elastic.pools import Pool, by_node, exact_options, may_share, pools
+from gantline.systems.themis.policies.auction import (
+    AuctionOutcome,
+    Bid,
+    Bundle,
+    Nodes,
+    Offer,
+    allocation_by_lot,
+    app_rho,
+    bid_table,
+    fair_split,
+    partial_allocation,
+    placements,
+)
 from gantline.systems.themis.policies.standing import Standing, standing
+
+# What the auction leaves is handed out, so that nothing idles: to jobs that are there already, then by lot.
+#
+# Hidden payments alone keep a third to a half of an offer back, so without this step devices would stand idle.
+
+
+@dataclass
+class Leftovers:
+    """Devices while they are handed out: which job has which, and what is left on each node."""
+
+    before: dict[int, tuple[int, ...]]  # job -> devices that it holds until now
+    sits_on: dict[int, Nodes]  # job -> how many of these are on each node
+    sits: list[int]  # device -> the job that holds it; -1: none
+    left: dict[int, list[int]]  # node -> devices that are not given to a job; a node without any may be missing
+    given: dict[int, Sequence[int]]
+    given_on: dict[int, Nodes]  # job -> how many it was given on each node
+
+    @staticmethod
+    def of(pool: Pool, leases: Container[str]) -> Leftovers:
+        """The devices of a pool; jobs with a lease, named by their rows, have what they hold, and no other is given yet."""
+        jobs, node, left = pool.snapshot.jobs, pool.snapshot.cluster.device_node.tolist(), may_share(pool)
+        there = np.flatnonzero(pool.of(jobs.phase) != PENDING).tolist()
+        holds = {job: jobs.devices(int(pool.jobs[job])) for job in there}
+        before = {job: devices for job, devices in holds.items() if devices and left[list(devices)].all()}  # all are to be shared
+        sits, rows = [-1] * len(left), pool.of(jobs.rows).tolist()
+        for job, devices in before.items():
+            for device in devices:
+                sits[device] = job
+        sits_on: dict[int, Nodes] = {job: Counter(node[device] for device in devices) for job, devices in before.items()}
+        given: dict[int, Sequence[int]] = {job: devices for job, devices in before.items() if str(rows[job]) in leases}
+        left[[device for devices in given.values() for device in devices]] = False
+        free = by_node(pool.snapshot, np.flatnonzero(left))
+        return Leftovers(before, sits_on, sits, free, given, {job: sits_on[job] for job in given})
+
+    def room(self) -> Nodes:
+        """How many are left on each node."""
+        return {node: len(devices) for node, devices in self.left.items()}
+
+    def give(self, job: int, nodes: Nodes) -> None:
+        """So many devices on each node: its own first, then those that no job holds, then any."""
+        sits, given, on = self.sits, list(self.given.get(job, ())), dict(self.given_on.get(job, {}))
+        self.given[job], self.given_on[job] = given, on
+        for node, count in nodes.items():
+            left = self.left[node]
+            on[node] = on.get(node, 0) + count
+            if count == len(left):
+                given += left
+                left.clear()
+                continue
+            order = sorted(left, key=lambda device: (sits[device] != job) + (sits[device] not in (job, -1)))
+            given += order[:count]
+            self.left[node] = sorted(order[count:])
+
+
+def hand_out(table: Leftovers, standing: Standing, offer: Offer, rng: np.random.Generator) -> None:
+    """Jobs whose lease is over stay where they are; jobs grow on their own machines; the rest is given by lot."""
+    waiting = [job for job in range(len(standing.pool)) if job not in table.given]
+    room = table.room()
+    for job in [job for job in waiting if job in table.before]:
+        nodes = table.sits_on[job]
+        if all(room.get(node, 0) >= count for node, count in nodes.items()):
+            table.give(job, nodes)
+            room |= {node: len(table.left[node]) for node in nodes}
+    beside = {node for node, devices in table.left.items() if devices}
+    growing = [job for job in table.given if not beside.isdisjoint(table.given_on[job])]  # the others have no room to grow into
+    for job in sorted(growing, key=lambda job: -standing.rho(job, standing.rate(job, table.given_on[job]))):
+        _grow(table, standing, job)
+    rest = [job for job in waiting if job not in table.given]
+    room = {node: count for node, count in table.room().items() if count}
+    free = sum(room.values())
+    for place in rng.permutation(len(rest)).tolist():
+        job = rest[place]
+        sizes = standing.sizes(job)
+        for size in reversed(sizes[: bisect_right(sizes, min(standing.asked_size(job), free))]):
+            nodes = next(placements(size, room, offer, job, 0), {})
+            if nodes:
+                table.give(job, nodes)
+                free -= size
+                for node in nodes:
+                    room[node] = len(table.left[node])
+                    if not room[node]:
+                        del room[node]
+                break
+
+
+def _grow(table: Leftovers, standing: Standing, job: int) -> None:
+    """To the next sizes, while the machines that the job is on have room."""
+    have = len(table.given[job])
+    for size in [size for size in standing.sizes(job) if size > have]:
+        here = table.given_on[job]
+        missing, more = size - sum(here.values()), {}
+        for node in sorted(here, key=lambda node: -len(table.left.get(node, ()))):
+            more[node] = min(len(table.left.get(node, ())), missing)
+            missing -= more[node]
+        wider = {node: count + more[node] for node, count in here.items()}
+        if missing or standing.rate(job, wider) <= standing.rate(job, here):
+            return
+        table.give(job, {node: count for node, count in more.items() if count})
+
+
+# `themis`: the devices whose lease is over go to the apps that are worst off, by auction (Mahajan et al., NSDI 2020).
 
 _PAYMENTS = ("lottery", "floor", "none")
 _OF_APP = ("mean", "best")
@@ -30,27 +144,20 @@ _OF_APP = ("mean", "best")
 class Themis(Policy):
     """The worst-off apps bid for devices lease by lease; hidden payments make the truth the best bid; leftovers are handed out."""
 
-    name: ClassVar[str] = "themis"
-    names_devices: ClassVar[bool] = True
-    paper: ClassVar[str] = "Mahajan et al.: Themis: Fair and Efficient GPU Cluster Scheduling (NSDI 2020)"
-    needs: ClassVar[frozenset[str]] = frozenset({"remaining"})
+    name = "themis"
+    names_devices = True
+    paper = "Mahajan et al.: Themis: Fair and Efficient GPU Cluster Scheduling (NSDI 2020)"
+    needs = frozenset({"remaining"})
 
-    f: float = field(
-        default=0.8,
-        metadata=about("the worst-off 1 - f of the apps may bid: 1 is fairest, with 0 all bid", low=0.0, high=1.0, unit="a part"),
+    f: float = parameter(0.8, "the worst-off 1 - f of the apps may bid: 1 is fairest, with 0 all bid", low=0.0, high=1.0, unit="a part")
+    lease: float = parameter(
+        1200.0, "seconds after which devices are auctioned again; leases end together", above=0.0, finite=True, unit="seconds"
     )
-    lease: float = field(
-        default=1200.0,
-        metadata=about("seconds after which devices are auctioned again; leases end together", above=0.0, finite=True, unit="seconds"),
+    payment: str = parameter(
+        "lottery", "what is not kept: 'lottery' (all or nothing, by chance), 'floor' (whole devices), 'none'", one_of=_PAYMENTS
     )
-    payment: str = field(
-        default="lottery",
-        metadata=about("what is not kept: 'lottery' (all or nothing, by chance), 'floor' (whole devices), 'none'", one_of=_PAYMENTS),
-    )
-    most_bidders: int = field(default=32, metadata=about("bidders at most, the worst off: the exact split takes long with more", low=1))
-    of_app: str = field(
-        default="mean", metadata=about("an app of several jobs stands as they do on average ('mean') or as its 'best'", one_of=_OF_APP)
-    )
+    most_bidders: int = parameter(32, "bidders at most, the worst off: the exact split takes long with more", low=1)
+    of_app: str = parameter("mean", "an app of several jobs stands as they do on average ('mean') or as its 'best'", one_of=_OF_APP)
 
     def decide(self, snapshot: Snapshot) -> Plan:
         memory: dict[str, Any] = snapshot.memory or {}
@@ -118,7 +225,7 @@ class Themis(Policy):
         rates = {job: present[job] for job in table.given_on}  # of leases in force
         wanting = [[job for job in mine if job not in rates and stand.sizes(job)] for mine in members]
         able = [app for app in range(stand.apps) if wanting[app]]
-        rho = stand.rhos(present, self.of_app)
+        rho = [app_rho(stand, mine, present, self.of_app) for mine in members]
         count = min(max(math.ceil((1.0 - self.f) * len(able) - 1e-9), 1), self.most_bidders)
         bidders = sorted(able, key=lambda app: (-rho[app], app))[:count]
         tables = [bid_table(stand, members[app], wanting[app], rates, offer, turn, self.of_app) for turn, app in enumerate(bidders)]
@@ -157,20 +264,12 @@ class Themis(Policy):
 
 def _plan(snapshot: Snapshot, found: list[Pool], given: dict[str, list[int]], until: float, memory: dict[str, Any]) -> Plan:
     """Leases on exactly these devices; a job that wants no devices runs as it asks."""
-    job = [np.flatnonzero(snapshot.jobs.gpus == 0)]
-    devices: list[tuple[int, ...]] = [()] * len(job[0])
-    option, kind, gpus = [np.zeros(len(job[0]), np.int64)], [np.full(len(job[0]), -1)], [np.full(len(job[0]), -1)]
+    rows: list[tuple[int, int, int, int, tuple[int, ...], float]]
+    rows = [(job, 0, -1, -1, (), math.inf) for job in np.flatnonzero(snapshot.jobs.gpus == 0).tolist()]
     for pool in found:
         leases = [tuple(given.get(str(row), ())) for row in pool.of(snapshot.jobs.rows).tolist()]
-        size = np.fromiter(map(len, leases), dtype=np.int64, count=len(leases))
-        some = np.flatnonzero(size)
-        devices += filter(None, leases)
-        job.append(pool.jobs[some])
-        option.append(exact_options(pool, size)[some])
-        gpus.append(size[some])
-        kind.append(np.full(len(some), pool.kind))
-    sizes = np.concatenate(gpus)
-    lease = np.where(sizes > 0, until, math.inf)
-    of_job, of_kind = np.concatenate(job), np.concatenate(kind)
-    assigned = Assignments(of_job, option=np.concatenate(option), gpus=sizes, type=of_kind, devices=devices, until=lease)
+        option = exact_options(pool, np.array([len(lease) for lease in leases], dtype=np.int64)).tolist()
+        rows += [(*each, pool.kind, len(lease), lease, until) for *each, lease in zip(pool.jobs.tolist(), option, leases) if lease]
+    job, options, kind, gpus, devices, ends = zip(*rows) if rows else ((),) * 6
+    assigned = Assignments(job, option=options, gpus=gpus, type=kind, devices=devices, until=ends)
     return Plan.assign(assigned, valid_until=until, memory=memory)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -20,20 +20,6 @@ from gantline.models.model import overrides
 from gantline.policies.elastic.pools import Pool
 
 _LEAST = 1e-9
-
-
-class Known(NamedTuple):
-    """Curves, nodes and standings as lists: auctions ask for one speed and one job at a time."""
-
-    first: list[int]
-    size: list[int]
-    rate: list[float]
-    asked: list[int]
-    node_gpus: list[int]
-    age: list[float]
-    left: list[float]
-    ideal: list[float]
-    without: list[float]  # seconds to go of a job that waits for the next auction and then has its part
 
 
 @dataclass(frozen=True)
@@ -49,19 +35,12 @@ class Standing:
     wait: float  # seconds that a job without devices waits until it may get its part: until the leases end
 
     @cached_property
-    def _known(self) -> Known:
-        curves, snapshot = self.pool.curves, self.pool.snapshot
-        asked, node_gpus = self.pool.of(snapshot.jobs.gpus), snapshot.cluster.node_gpus
-        lists = (curves.first, curves.size, curves.rate, asked, node_gpus, self.age, self.left, self.ideal, self._without)
-        return Known(*(column.tolist() for column in lists))
-
-    @cached_property
     def _slower(self) -> list[float]:
         """Speed of each job across more machines than it needs, over that on as few as can be; few auctions ask for it."""
         found: list[float] = slower_across(self.pool).tolist()
         return found
 
-    @property
+    @cached_property
     def _without(self) -> Floats:
         return self.wait + self.left / np.maximum(self.alone, _LEAST)
 
@@ -77,42 +56,28 @@ class Standing:
 
     def rho(self, job: int, rate: float) -> float:
         """Its rho if the job runs on at that speed; at speed zero it waits for the next auction and then has its part."""
-        known = self._known
-        ahead = known.left[job] / rate if rate > 0.0 else known.without[job]
-        return (known.age[job] + ahead) / known.ideal[job]
-
-    def rhos(self, rates: dict[int, float], of_app: str) -> Floats:
-        """The rho of every app whose jobs run at these speeds: the mean over its jobs, or that of the best one."""
-        rate = np.zeros(len(self.pool))
-        rate[list(rates)] = list(rates.values())
-        with np.errstate(divide="ignore"):
-            ahead = np.where(rate > 0.0, self.left / rate, self._without)
-        each = (self.age + ahead) / self.ideal
-        if of_app == "best":
-            best = np.full(self.apps, np.inf)
-            np.minimum.at(best, self.app, each)
-            return best
-        return np.bincount(self.app, each) / np.bincount(self.app)
+        ahead = self.left[job] / rate if rate > 0.0 else self._without[job]
+        return float((self.age[job] + ahead) / self.ideal[job])
 
     def sizes(self, job: int) -> list[int]:
         """The sizes that a job may have, in rising order."""
-        known = self._known
-        return known.size[known.first[job] : known.first[job + 1]]
+        curves = self.pool.curves
+        found: list[int] = curves.size[curves.first[job] : curves.first[job + 1]].tolist()
+        return found
 
     def asked_size(self, job: int) -> int:
         """The size that a job asks for, or the largest below; zero: it has none."""
         sizes = self.sizes(job)
-        below = bisect_right(sizes, self._known.asked[job])
+        below = bisect_right(sizes, self.pool.of(self.pool.snapshot.jobs.gpus)[job])
         return sizes[max(below - 1, 0)] if sizes else 0
 
     def rate(self, job: int, nodes: dict[int, int]) -> float:
         """Work per second of a job with so many devices on each of these nodes."""
-        gpus, known = sum(nodes.values()), self._known
-        first = known.first[job]
-        at = bisect_right(known.size, gpus, first, known.first[job + 1]) - 1
-        if at < first:
+        curves = self.pool.curves
+        below = bisect_right(self.sizes(job), sum(nodes.values()))
+        if not below:
             return 0.0
-        rate = known.rate[at]
+        rate = float(curves.rate[curves.first[job] + below - 1])
         if (model := self._slowed_by) is not None:
             name = self.pool.snapshot.models[self.pool.snapshot.jobs.model[self.pool.jobs[job]]]
             return rate / float(model.slowdown(name, tuple(nodes), self.pool.snapshot.cluster.description))
@@ -120,19 +85,13 @@ class Standing:
 
     def rates(self, on: dict[int, dict[int, int]]) -> dict[int, float]:
         """The same of many jobs, each on nodes of its own."""
-        if self._slowed_by is not None:
-            return {job: self.rate(job, nodes) for job, nodes in on.items()}
-        jobs, size = list(on), np.zeros(len(self.pool), dtype=np.int64)
-        size[jobs] = [sum(nodes.values()) for nodes in on.values()]
-        entry = self.pool.curves.at_most(size)[jobs]
-        found = dict(zip(jobs, np.where(entry >= 0, np.append(self.pool.curves.rate, 0.0)[entry], 0.0).tolist()))
-        return found | {job: self.rate(job, nodes) for job, nodes in on.items() if len(nodes) > 1 and self._is_torn(nodes)}
+        return {job: self.rate(job, nodes) for job, nodes in on.items()}
 
     def _is_torn(self, nodes: dict[int, int]) -> bool:
         """Whether a gang is on more nodes than it needs."""
         if len(nodes) == 1:
             return False
-        size = max([self._known.node_gpus[node] for node in nodes])
+        size = int(self.pool.snapshot.cluster.node_gpus[list(nodes)].max())
         return len(nodes) > -(-sum(nodes.values()) // size)
 
 

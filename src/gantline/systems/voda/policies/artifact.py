@@ -4,6 +4,7 @@ minima in FfDL and AFS-L, lengths in AFS-L by the champion's workers. `None` sta
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from heapq import heapify, heappop, heappush
 from typing import Any
@@ -16,7 +17,7 @@ from gantline.core.columns import Option
 from gantline.core.jit import compiled
 from gantline.policies.elastic.pools import Pool
 from gantline.policies.elastic.sharing import CROWD, in_order, order_by
-from gantline.systems.ffdl.policies.optimizer import relax
+from gantline.systems.ffdl.policies import relax
 
 Singles = NDArray[np.float32]
 
@@ -83,22 +84,6 @@ def _dense(pool: Pool, places: Ints, width: int) -> Floats:
 
 
 # --- the algorithms -----------------------------------------------------------------------------------------------------
-def _fifo(ready: Ready, capacity: int) -> Ints:
-    return in_order(order_by(ready.submit), ready.least, capacity)[0]
-
-
-def _srjf(ready: Ready, capacity: int) -> Ints:
-    return in_order(order_by(ready.remaining.astype(np.float64)), ready.least, capacity)[0]
-
-
-def _elastic_fifo(ready: Ready, capacity: int) -> Ints:
-    return _in_turns(ready, order_by(ready.submit), capacity)
-
-
-def _elastic_srjf(ready: Ready, capacity: int) -> Ints:
-    return _in_turns(ready, order_by(ready.remaining.astype(np.float64)), capacity)
-
-
 def _in_turns(ready: Ready, order: Ints, capacity: int) -> Ints:
     """One device each in turn. (Where the original hands one to a job that was refused its minimum, it panics.)"""
     grants, free = in_order(order, ready.least, capacity)
@@ -170,10 +155,6 @@ def _fill(speedup: Singles, most: Ints, kept: Ints, capacity: int, choice: NDArr
         before, now = now, before
 
 
-def _afs(ready: Ready, capacity: int) -> Ints:
-    return _shares(ready.speedup, ready.most, ready.remaining, order_by(ready.submit), capacity)
-
-
 @compiled
 def _quotient(a: np.float32, b: np.float32) -> np.float32:
     """a / b as the processor does it."""
@@ -225,13 +206,17 @@ def _weigh(job: int, speedup: Singles, remaining: Singles, grants: Ints, length:
     as_later[job], as_sooner[job] = _quotient(there - here, there), _quotient(there - here, here)
 
 
-_ALGORITHMS = {
-    "fifo": _fifo,
-    "elastic_fifo": _elastic_fifo,
-    "srjf": _srjf,
-    "elastic_srjf": _elastic_srjf,
+def _by_length(ready: Ready) -> Ints:
+    return order_by(ready.remaining.astype(np.float64))
+
+
+_ALGORITHMS: dict[str, Callable[[Ready, int], Ints]] = {
+    "fifo": lambda ready, capacity: in_order(order_by(ready.submit), ready.least, capacity)[0],
+    "elastic_fifo": lambda ready, capacity: _in_turns(ready, order_by(ready.submit), capacity),
+    "srjf": lambda ready, capacity: in_order(_by_length(ready), ready.least, capacity)[0],
+    "elastic_srjf": lambda ready, capacity: _in_turns(ready, _by_length(ready), capacity),
     "tiresias": _tiresias,
     "elastic_tiresias": _elastic_tiresias,
     "ffdl": _ffdl,
-    "afs_l": _afs,
+    "afs_l": lambda ready, capacity: _shares(ready.speedup, ready.most, ready.remaining, order_by(ready.submit), capacity),
 }

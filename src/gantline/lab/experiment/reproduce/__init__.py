@@ -1,1 +1,0 @@
-"""Named reproductions of published figures: what is run, what was found, what was published, and a verdict."""

@@ -1,0 +1,1 @@
+"""How the runs of a sweep are made: here, in worker processes, or on a Ray cluster."""

@@ -1,0 +1,1 @@
+"""What a job is: its specification, and how it is launched."""

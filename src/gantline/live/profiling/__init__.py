@@ -1,0 +1,1 @@
+"""Short runs of jobs by which their speeds are measured."""

@@ -1,1 +1,0 @@
-"""The board: jobs and devices as columns with a version, and the differences between two versions."""

@@ -1,1 +1,0 @@
-"""Finished simulations in a folder, for the dashboard: a list of them, one of them, and `gantline view`."""

@@ -1,1 +1,0 @@
-"""What decides: pure, as every policy is."""

@@ -1,1 +1,0 @@
-"""The policy, and what it is made of."""

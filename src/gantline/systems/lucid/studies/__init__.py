@@ -1,1 +1,0 @@
-"""What Lucid's runs are held against as named reproductions."""

@@ -1,9 +1,0 @@
-"""What PAL's simulator reads: three orders without parameters, its placements, and the speeds of devices."""
-
-from gantline.engine.imitations.scope import Scope
-
-SCOPE = Scope(
-    "PAL's simulator",
-    frozenset({"round", "placement", "device_speeds", "locality"}),
-    {"fifo": (), "las": (), "srtf": ()},
-)

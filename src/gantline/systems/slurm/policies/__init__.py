@@ -1,1 +1,0 @@
-"""Slurm's order as a policy."""

@@ -1,1 +1,0 @@
-"""Synergy's simulator, job by job."""

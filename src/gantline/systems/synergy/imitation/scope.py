@@ -1,9 +1,0 @@
-"""What Synergy's simulator reads: one policy with its order, mechanism and placement, rounds, and the profiles of networks."""
-
-from gantline.engine.imitations.scope import Scope
-
-SCOPE = Scope(
-    "Synergy's simulator",
-    frozenset({"round", "profiles"}),
-    {"synergy": ("order", "mechanism", "place", "mode")},
-)

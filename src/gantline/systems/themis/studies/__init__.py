@@ -1,1 +1,0 @@
-"""Reproductions of published figures."""

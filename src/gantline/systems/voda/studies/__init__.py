@@ -1,1 +1,0 @@
-"""Published figures made anew."""
