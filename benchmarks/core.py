@@ -52,7 +52,7 @@ def philly() -> Trace:
     """The real Philly list where it is at hand, else a generated trace of the same size."""
     source = REFERENCE / "pollux" / "philly_jobs.csv.gz"
     if source.exists():
-        from gantline.traces.importers.reading import import_trace
+        from gantline.traces.importers import import_trace
 
         return import_trace("philly-list", source, {})
     return generate("philly", seed=0, jobs=82_247, load=0.73, gpus=512)

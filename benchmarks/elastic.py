@@ -24,7 +24,7 @@ from gantline.core.snapshot_json import decode_snapshot, encode_snapshot
 from gantline.engine.engine import Engine
 from gantline.engine.regime import Regime
 from gantline.engine.state import State
-from gantline.policies.placement.migration import rearrange
+from gantline.policies.elastic.packing import rearrange
 from gantline.policies.placement.rules import find_placement
 from gantline.policies.registry import make_policy
 

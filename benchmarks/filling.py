@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from gantline.lab.experiment.cluster_filling import fill
-from gantline.policies.placement.links.ring_rules import RING_RULES
+from gantline.policies.placement.links.rules import RING_RULES
 from gantline.policies.placement.links.topologies import find_topology
 from gantline.policies.placement.parts.scores import PART_RULES
 

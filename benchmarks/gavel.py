@@ -18,11 +18,11 @@ from typing import Any
 
 import polars as pl
 
-from gantline.models.throughput_table import ThroughputTable
+from gantline.models.sharing.throughput_table import ThroughputTable
 from gantline.simulator.simulate import simulate
-from gantline.traces.files.throughputs import read_throughputs
+from gantline.traces.files.speeds import read_throughputs
 from gantline.traces.generators import generate
-from gantline.traces.importers.reading import import_trace
+from gantline.traces.importers import import_trace
 from gantline.traces.trace import Trace
 
 GENERATED = {

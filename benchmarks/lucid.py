@@ -14,8 +14,8 @@ from time import process_time
 import numpy as np
 
 from gantline.simulator.simulate import simulate
-from gantline.traces.files.pair_tables import read_pair_profiles
-from gantline.traces.importers.reading import import_trace
+from gantline.traces.files.speeds import read_pair_profiles
+from gantline.traces.importers import import_trace
 
 POLICIES = ("fifo", "sjf", "qssf", "srtf", "tiresias", "lucid")
 

@@ -17,11 +17,11 @@ import numpy as np
 
 from gantline.core.arrays import Floats
 from gantline.models.goodput.fit import WORK, fit_rows
-from gantline.models.goodput.observations import Observations
-from gantline.models.goodput.speed_model import SpeedModel
+from gantline.models.goodput.speed_model import Observations, SpeedModel
 from gantline.models.solvers.allocation_search.search import Demand, search
 from gantline.simulator.simulate import simulate
 from gantline.systems.pollux.traces import read
+from gantline.traces.files.profiles import MADE_UP
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 
@@ -77,7 +77,7 @@ def workloads(profiles: str = "", workload: str = "") -> None:
     cluster = "aws:16x4" if workload else "small:4x4"
     for policy in ("tiresias", "optimus", "pollux"):
         for _ in range(2):
-            run = simulate(trace, cluster, policy, regime="pollux", profiles=profiles or EXAMPLES / "profiles")
+            run = simulate(trace, cluster, policy, regime="pollux", profiles=profiles or MADE_UP)
         told = run.summary
         print(f"{policy:9s} {told['cpu_seconds']:6.2f} s, {told['decisions']} decisions, mean JCT {told['average_jct']:.1f} s")
 

@@ -18,7 +18,7 @@ import numpy as np
 from gantline.core.snapshot import Snapshot
 from gantline.core.snapshot_json import decode_snapshot
 from gantline.engine.assembly.rules import RunRules
-from gantline.simulator.from_here import FromHere
+from gantline.simulator.roll_forward import RollForward
 from gantline.simulator.rollout import rollout
 from gantline.traces.files.policies import load_policy
 
@@ -65,7 +65,7 @@ def main() -> None:
         told = f"{name}: {1000 * best:.2f} ms of CPU a future, {1 / best:.0f} a second{'' if found.counted else ' (by the engine)'}"
         if given.engine:
             began = time.process_time()
-            here = FromHere(snapshot, load_policy(name), RunRules.at(snapshot))
+            here = RollForward(snapshot, load_policy(name), RunRules.at(snapshot))
             here.roll()
             told += f"; by the engine {1000 * (time.process_time() - began):.1f} ms"
         print(told, flush=True)

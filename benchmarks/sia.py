@@ -19,10 +19,10 @@ from gantline.models.goodput.measured import Application, StepTimes, Training
 from gantline.policies.node_classes import node_classes
 from gantline.simulator.simulate import simulate
 from gantline.systems.sia.imitation.deciding import SiaScheduler
-from gantline.systems.sia.imitation.jobs import Charges, Fitter, MeasuredType, Request, SiaJob
+from gantline.systems.sia.imitation.jobs import Charges, Fitter, MeasuredType, SiaJob, SiaRequest
 from gantline.systems.sia.imitation.rounds import SiaGrant
 from gantline.systems.sia.policies.program import Configurations
-from gantline.traces.importers.reading import import_trace
+from gantline.traces.importers import import_trace
 
 SIZES = ((64, 20), (256, 80), (1024, 320), (2048, 640))
 
@@ -52,7 +52,9 @@ def some_jobs(columns: Configurations, count: int) -> tuple[list[SiaJob], list[S
     for row in range(count):
         network = networks[int(draw.integers(5))]
         types = {kind: MeasuredType(network, kind, hybrid=False) for kind in ("t4", "rtx", "a100")}
-        job = SiaJob(Request(row, f"job{row}", 0.0, network.name, "adaptive", 1, 4096.0), network, types, Charges(30.0, 30.0, 1.0), fitter)
+        job = SiaJob(
+            SiaRequest(row, f"job{row}", 0.0, network.name, "adaptive", 1, 4096.0), network, types, Charges(30.0, 30.0, 1.0), fitter
+        )
         widest = int(2 ** draw.integers(0, 5))
         job.noise, job.starts = (1.0, float(draw.uniform(1, 40))), int(draw.integers(1, 6))
         for kind in ("t4", "rtx"):

@@ -12,7 +12,7 @@ from pathlib import Path
 from time import process_time
 
 from gantline import simulate
-from gantline.traces.importers.reading import import_trace
+from gantline.traces.importers import import_trace
 
 RUNS = (("fifo", "fair"), ("fifo", "greedy"), ("fifo", "tune"), ("srtf", "tune"), ("las", "tune"), ("ftf", "tune"), ("fifo", "opt"))
 

@@ -10,7 +10,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from gantline import OrderPolicy, Snapshot, about
+from gantline import OrderPolicy, Snapshot, param
 
 
 @dataclass(frozen=True)
@@ -20,7 +20,7 @@ class Patient(OrderPolicy):
     name: ClassVar[str] = "patient"
     needs: ClassVar[frozenset[str]] = frozenset({"remaining"})
 
-    patience: float = field(default=1.0, metadata=about("seconds taken off the remaining time per second of waiting", low=0.0))
+    patience: float = field(default=1.0, metadata=param("seconds taken off the remaining time per second of waiting", low=0.0))
 
     def key(self, snapshot: Snapshot) -> NDArray[np.float64]:
         return snapshot.jobs.remaining - self.patience * snapshot.jobs.waiting

@@ -29,6 +29,7 @@ sys.dont_write_bytecode = False
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--cpu-seconds", action="store_true", help="print where the processor time goes: folders, files, test functions")
     parser.addoption("--chaos-seconds", type=float, default=0.0, help="how long faults are thrown at services, in all; 0: a short story")
+    parser.addoption("--plans", type=int, default=200, help="how many random plans to commit in two ways")
     parser.addoption("--stories", type=int, default=40, help="how many seeded stories of the faulty executor to tell")
 
 

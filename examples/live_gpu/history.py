@@ -15,9 +15,8 @@ from typing import Any, NamedTuple
 import workload
 
 from gantline.core.slices import whole_and_percent
-from gantline.models.bundle import Bundle, Speed
-from gantline.models.life_spread import FEWEST, WholeLife, spread_of_lives
-from gantline.models.sampled_line import SampledLine
+from gantline.models.profiles.bundle import Bundle, SampledLine, Speed
+from gantline.models.profiles.colocation_fit import FEWEST, WholeLife, spread_of_lives
 
 _ENOUGH = 3  # of a part, for its mean to be believed
 _AS_ITS_SIZE = 5  # a kind starts as all gangs of its size do, with the weight of so many starts of its own

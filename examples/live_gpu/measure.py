@@ -15,9 +15,9 @@ from gantline.core.slices import gpu_of, whole_and_percent
 from gantline.live.profiling.colocation_profiling import TrialGang, colocated
 from gantline.live.runners.local.devices import declared
 from gantline.live.runners.local.runner import LocalRunner
-from gantline.models.bundle import Bundle, Profile
-from gantline.models.company_fit import TrialLife, fit_company
-from gantline.traces.files.bundles import read_bundle, write_bundle
+from gantline.models.profiles.bundle import Bundle, Profile
+from gantline.models.profiles.colocation_fit import TrialLife, fit_company
+from gantline.traces.files.speeds import read_bundle, write_bundle
 
 
 def profile(

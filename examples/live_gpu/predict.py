@@ -21,12 +21,12 @@ from gantline import simulate
 from gantline.core.arrays import Floats
 from gantline.lab.questions.validity import MEASURES, least_times
 from gantline.live.runners.local.devices import declared
-from gantline.models.bundle import Bundle
 from gantline.models.model import Gangs
-from gantline.models.profiled_model import ProfiledModel
-from gantline.policies.given_orders import GivenOrder, GivenOrders
-from gantline.traces.files.bundles import read_bundle
+from gantline.models.profiles.bundle import Bundle
+from gantline.models.profiles.profiled_model import ProfiledModel
+from gantline.policies.recorded import GivenOrder, GivenOrders
 from gantline.traces.files.policies import load_policy
+from gantline.traces.files.speeds import read_bundle
 
 
 @dataclass(frozen=True)

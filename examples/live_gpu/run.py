@@ -27,7 +27,7 @@ import workload
 
 from gantline.live.runners.local.devices import declared
 from gantline.live.scheduler.setup import Setup
-from gantline.traces.files.bundles import read_bundle
+from gantline.traces.files.speeds import read_bundle
 
 TERMS = Path(__file__).with_name("terms.json")
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from gantline.core.inputs import Submit
 from gantline.live.jobs.launch import Launch
-from gantline.models.bundle import Bundle, Speed
+from gantline.models.profiles.bundle import Bundle, Speed
 
 JOBS = str(Path(__file__).with_name("jobs.py"))
 #: three programs, each with two batches, which keep a slice busy: where launching kernels takes longer than they do, a speed is that of

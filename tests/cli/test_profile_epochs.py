@@ -10,7 +10,7 @@ import pytest
 
 from gantline.cli.main import main
 from gantline.systems.synergy.traces import read_profiles
-from gantline.traces.files.epoch_table import write_epochs
+from gantline.traces.files.profiles import write_epochs
 
 EPOCH = "import os, sys; sys.exit(len(os.sched_getaffinity(0)) != int(sys.argv[1]))"
 

@@ -7,9 +7,9 @@ import math
 import numpy as np
 import pytest
 
-from gantline.core.ended import Ended
 from gantline.core.errors import RefusedError, UsageError
 from gantline.core.objective import WORDS, Objective, parse_objectives
+from gantline.core.outcomes import Ended
 
 
 def two_jobs(finish: tuple[float, float] = (10.0, 40.0), **others: object) -> Ended:

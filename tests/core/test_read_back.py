@@ -10,7 +10,7 @@ from tests.engine.states import commit, engine_of
 
 from gantline import Assignment, Mode, Policy
 from gantline.core.columns import Job
-from gantline.core.costs import Costs
+from gantline.core.facts import Costs
 from gantline.core.inputs import Action, JobRequest
 from gantline.core.insiders import tables_behind
 from gantline.core.snapshot_json import decode_snapshot, encode_snapshot

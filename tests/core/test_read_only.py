@@ -14,8 +14,8 @@ from gantline.core.cluster_now import ClusterNow
 from gantline.core.columns import Job
 from gantline.core.errors import GantlineError
 from gantline.core.insiders import tables_behind
-from gantline.core.lending import Lent
 from gantline.core.snapshot import Jobs
+from gantline.core.snapshot_view import Lent
 from gantline.core.tables import Tables
 from gantline.traces.trace import Trace
 

@@ -12,7 +12,7 @@ from tests.oracles.plain_commit import PlainCommit
 from tests.oracles.plain_walk import Gang, Place, Way
 
 from gantline.core.columns import Job, Node
-from gantline.core.costs import Costs
+from gantline.core.facts import Costs
 from gantline.core.gather import elapsed
 from gantline.core.phases import Phase
 from gantline.engine.engine import Engine

@@ -14,11 +14,11 @@ from tests.oracles.quota_rule import Gang, Picture, above_limit, broken_promises
 from tests.systems.gavel.tiny_world import SPEEDS, table
 
 from gantline.core.columns import ASKED_TOGETHER, FREE, Device, Job, Node, Option
+from gantline.core.grid import Signal
 from gantline.core.inputs import Input, Reserve, SetQueue
 from gantline.core.phases import Phase
 from gantline.core.plan import Plan
 from gantline.core.reasons import Reason
-from gantline.core.signal import Signal
 from gantline.core.snapshot import Snapshot
 from gantline.core.windows import parse_windows
 from gantline.engine.assembly.from_trace import assemble

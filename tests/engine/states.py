@@ -8,9 +8,8 @@ import numpy as np
 
 from gantline.core.cluster import Cluster
 from gantline.core.cluster_spec import parse_cluster
-from gantline.core.columns import Job
-from gantline.core.costs import Costs
-from gantline.core.facts import Facts
+from gantline.core.columns import Device, Job
+from gantline.core.facts import Costs, Facts
 from gantline.core.phases import Phase
 from gantline.core.plan import Plan
 from gantline.core.policy import Policy
@@ -49,3 +48,22 @@ def commit(engine: Engine, rows: Any, at: float | None = None, **rest: Any) -> N
         engine.state.now = at
     engine.state.decision += 1
     engine.commit(Plan.assign(rows, **rest))
+
+
+def columns_of(engine: Engine) -> list[Any]:
+    """What a row has, as far as it means anything for rows that wait."""
+    t = engine.state.tables
+    waits = t.I[Job.PHASE] == int(Phase.PENDING)
+    F = t.F.copy()
+    F[[Job.SPEED_UNTIL, Job.DUE]] = np.where(waits, 0.0, F[[Job.SPEED_UNTIL, Job.DUE]])
+    option, I = t.I[Job.OPTION], t.I.copy()
+    I[Job.OPTION] = option >= 0  # derived options are numbered as they are first looked up
+    return [
+        t.D[Device.HOLDER],
+        t.NI,
+        t.NF,
+        I,
+        F,
+        np.where(option >= 0, t.options.F[:, option], 0.0),
+        np.where(option >= 0, t.options.I[:, option], 0),
+    ]

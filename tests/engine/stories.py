@@ -12,8 +12,7 @@ from tests.engine.assigning import Breathers, PairedRota, Pairs, Rota, Tries, Wa
 from gantline import Trace
 from gantline.core.cluster_spec import parse_cluster
 from gantline.core.columns import Job
-from gantline.core.inputs import Input
-from gantline.core.node_events import NodeEvent
+from gantline.core.inputs import Input, NodeEvent
 from gantline.core.tables import Tables
 from gantline.engine.assembly.load import load_tables
 from gantline.engine.drivers.acknowledged import Acknowledged

@@ -10,7 +10,7 @@ import pytest
 from tests.engine.states import commit, engine_of
 
 from gantline.core.columns import Device, Job, Node
-from gantline.core.costs import Costs
+from gantline.core.facts import Costs
 from gantline.core.phases import Phase
 from gantline.core.plan import Assignment, Mode, Part, Plan
 from gantline.core.reasons import Reason

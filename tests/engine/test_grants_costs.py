@@ -9,7 +9,7 @@ import pytest
 from tests.engine.states import commit, engine_of
 
 from gantline.core.columns import Job
-from gantline.core.costs import Costs
+from gantline.core.facts import Costs
 from gantline.core.plan import Assignment, Mode, Part, Plan
 from gantline.core.policy import Policy
 from gantline.core.snapshot import Snapshot

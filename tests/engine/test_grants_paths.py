@@ -12,9 +12,9 @@ from tests.engine.states import commit, engine_of
 from tests.oracles.books import check_books
 
 from gantline.core.columns import Device, Job
-from gantline.core.costs import Costs
+from gantline.core.facts import Costs
 from gantline.core.plan import Assignment, Assignments, Plan
-from gantline.engine.commit.apply import Changes
+from gantline.engine.commit.apply import PlanChanges
 from gantline.engine.commit.commit import commit_assignments
 from gantline.engine.engine import Engine
 
@@ -117,13 +117,13 @@ def test_who_keeps_what_it_has_is_not_even_looked_at(monkeypatch: pytest.MonkeyP
     }  # fmt: skip
     commit(engine, list(kinds.values()), at=0.0)
     looked = []
-    usual = Changes.__init__
+    usual = PlanChanges.__init__
 
-    def noted(changes: Changes, grants: Any, rows: Any, table: Any, asked: Any, places: Any) -> None:
+    def noted(changes: PlanChanges, grants: Any, rows: Any, table: Any, asked: Any, places: Any) -> None:
         looked.extend(rows[places].tolist())
         usual(changes, grants, rows, table, asked, places)
 
-    monkeypatch.setattr(Changes, "__init__", noted)
+    monkeypatch.setattr(PlanChanges, "__init__", noted)
     commit(engine, [*list(kinds.values())[::-1], Assignment(6)], at=5.0)
     assert looked == [6]
     assert engine.state.out.tolist() == [1, 0]

@@ -13,7 +13,7 @@ from tests.engine.states import engine_of
 from tests.oracles.books import check_books
 
 from gantline.core.columns import Job, Node
-from gantline.core.costs import Costs
+from gantline.core.facts import Costs
 from gantline.core.phases import Phase
 from gantline.core.plan import Assignment, Mode, Part, Plan
 from gantline.engine.advance import finish_due, next_finish

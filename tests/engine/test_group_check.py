@@ -10,8 +10,7 @@ from tests.probes.scenario import job
 
 from gantline import Assignment, Mode, Plan, Policy, Snapshot, simulate
 from gantline.core.plan import Assignments, Part
-from gantline.engine.group_check import check_groups
-from gantline.engine.plan_check import InfeasiblePlanError
+from gantline.engine.plan_check import InfeasiblePlanError, check_groups
 from gantline.engine.regime import Regime
 
 JOBS = [job("wide", 2), job("slim", 1), job("third", 2)]

@@ -10,7 +10,7 @@ from tests.oracles.books import check_books
 
 from gantline import Assignment, Mode, Part, Plan, Policy, Snapshot, simulate
 from gantline.core.columns import Job
-from gantline.core.costs import Costs
+from gantline.core.facts import Costs
 from gantline.core.reasons import Reason
 from gantline.models.model import Gang, PerformanceModel
 

@@ -60,7 +60,7 @@ def test_who_can_grow_in_place_is_not_stopped_for_it() -> None:
 
 
 def test_a_save_on_demand_keeps_work_through_a_failure() -> None:
-    from gantline.core.node_events import NodeEvent  # the only story with both
+    from gantline.core.inputs import NodeEvent  # the only story with both
 
     slow = Faults(checkpoint=math.inf)
     lost = []

@@ -13,8 +13,7 @@ from gantline.core.cluster import Node
 from gantline.core.cluster_spec import parse_cluster
 from gantline.core.columns import Job
 from gantline.core.errors import NotFoundError, RefusedError, UsageError
-from gantline.core.inputs import Action, Input, JobRequest, News, Report, SetJob, Submit, decode_input, encode_input
-from gantline.core.node_events import NodeEvent
+from gantline.core.inputs import Action, Input, JobRequest, News, NodeEvent, Report, SetJob, Submit, decode_input, encode_input
 from gantline.core.phases import Phase
 from gantline.core.reasons import Reason
 from gantline.core.tables import Tables

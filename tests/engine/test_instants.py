@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import gantline
-from gantline.engine.instants import answer_ends, next_instant, next_look
+from gantline.engine.agenda import answer_ends, next_instant, next_look
 
 SOURCE = Path(gantline.__file__).parent
 LENGTHS = ("round", "ROUND]", "length", "quantum", "QUANTUM]")  # how sources name the length of a round or a quantum
@@ -67,6 +67,6 @@ def test_no_other_file_works_out_round_boundaries() -> None:
         for path in sorted((SOURCE / room).rglob("*.py"))
         if (found := divisions(path.read_text(encoding="utf-8")))
     }
-    assert spelled.pop("engine/instants.py")
+    assert spelled.pop("engine/agenda.py")
     assert spelled.pop("simulator/summary.py") == ["state.now / regime.round"]  # how many there were
     assert spelled == {}

@@ -13,9 +13,8 @@ from gantline.core.cluster import Node
 from gantline.core.columns import DOWN, FREE, Device, Job
 from gantline.core.columns import Node as NodeColumn
 from gantline.core.errors import GantlineError
-from gantline.core.inputs import Action, JobRequest
+from gantline.core.inputs import Action, JobRequest, NodeEvent
 from gantline.core.insiders import tables_behind
-from gantline.core.node_events import NodeEvent
 from gantline.core.phases import Phase
 from gantline.core.plan import Assignment, Mode, Part
 from gantline.core.reasons import Reason

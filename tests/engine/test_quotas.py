@@ -14,7 +14,7 @@ from gantline import Assignment, Mode
 from gantline.core.columns import Job
 from gantline.core.queues import Queue
 from gantline.core.reasons import Reason
-from gantline.engine.quota_gate import CommonQuotas
+from gantline.engine.gates.quotas import CommonQuotas
 from gantline.policies.registry import make_policy, policy_names
 from gantline.simulator.simulate import simulate
 from gantline.traces.trace import Trace

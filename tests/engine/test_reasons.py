@@ -12,8 +12,7 @@ from tests.engine.states import engine_of
 
 from gantline.core.arrays import Floats
 from gantline.core.columns import Job
-from gantline.core.inputs import Action, JobRequest, Submit
-from gantline.core.node_events import NodeEvent
+from gantline.core.inputs import Action, JobRequest, NodeEvent, Submit
 from gantline.core.plan import Assignment, Misfit, Mode, Plan, Refusal
 from gantline.core.policy import OrderPolicy, Policy
 from gantline.core.reasons import Reason, sentence, slug

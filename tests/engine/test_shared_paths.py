@@ -9,18 +9,17 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.engine.states import engine_of
+from tests.engine.states import columns_of, engine_of
 from tests.oracles.books import check_books
 
 from gantline.core.columns import DEVICE_MEMORY, SHARED, Device, Job
-from gantline.core.costs import Costs
-from gantline.core.node_events import NodeEvent
-from gantline.core.phases import Phase
+from gantline.core.facts import Costs
+from gantline.core.inputs import NodeEvent
 from gantline.core.plan import Assignment, Assignments, Mode, Plan
 from gantline.core.reasons import Reason
 from gantline.engine.commit.commit import commit_assignments
+from gantline.engine.commit.shown_gangs import ColumnsOfGrants, ColumnsOfPlans
 from gantline.engine.engine import Engine
-from gantline.engine.shown_gangs import ColumnsOfGrants, ColumnsOfPlans
 
 JOBS, DEVICES = 8, 9
 
@@ -87,25 +86,6 @@ def plans(draw: st.DrawFn, kinds: tuple[str, ...] = EVERYTHING) -> list[Assignme
     return [draw(WISHES[kinds][job]) for job in draw(CHOSEN)]
 
 
-def columns(engine: Engine) -> list[Any]:
-    """What a row has, as far as it means anything for rows that wait."""
-    t = engine.state.tables
-    waits = t.I[Job.PHASE] == int(Phase.PENDING)
-    F = t.F.copy()
-    F[[Job.SPEED_UNTIL, Job.DUE]] = np.where(waits, 0.0, F[[Job.SPEED_UNTIL, Job.DUE]])
-    option, I = t.I[Job.OPTION], t.I.copy()
-    I[Job.OPTION] = option >= 0  # derived options are numbered as they are first looked up
-    return [
-        t.D[Device.HOLDER],
-        t.NI,
-        t.NF,
-        I,
-        F,
-        np.where(option >= 0, t.options.F[:, option], 0.0),
-        np.where(option >= 0, t.options.I[:, option], 0),
-    ]
-
-
 @settings(max_examples=3 * settings().max_examples)
 @given(
     gpus=st.just(BY_TURNS) | st.lists(st.integers(1, 2), min_size=JOBS, max_size=JOBS),
@@ -131,7 +111,7 @@ def test_both_ways_give_the_same_devices_speeds_times_and_reasons(
         compiled.commit(Plan.assign(rows))
         general.state.log.reserve(500, 2000)
         commit_assignments(general.grants, general.state.rows, Assignments.of(rows), slowly=True)
-        for ours, theirs in zip(columns(compiled), columns(general)):
+        for ours, theirs in zip(columns_of(compiled), columns_of(general)):
             differ = np.argwhere(~np.isclose(ours, theirs, equal_nan=True))
             assert len(differ) == 0, (step, differ.tolist(), ours[tuple(differ.T)], theirs[tuple(differ.T)])
         assert compiled.state.out.tolist() == general.state.out.tolist()

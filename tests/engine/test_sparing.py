@@ -14,8 +14,8 @@ from gantline.engine.drivers.acknowledged import Acknowledged
 from gantline.engine.drivers.faulty import Faults, FaultyExecutor
 from gantline.engine.drivers.simulation import Simulation
 from gantline.engine.engine import Engine
+from gantline.engine.preemption_grace import LIVE_STOPS, StopRules
 from gantline.engine.regime import Regime
-from gantline.engine.sparing import LIVE_STOPS, StopRules
 from gantline.engine.state import State
 from gantline.policies.placement.rules import find_placement
 from gantline.policies.registry import make_policy
@@ -122,7 +122,7 @@ def after(grace, starts):
     jobs = [{"job": name, "arrival": at, "gpus": 1, "duration": work} for name, at, work in (("long", 0.0, 500.0), ("short", 5.0, 5.0))]
     state = State(load_tables(Trace.from_records(jobs), parse_cluster("1x1")), Regime(), find_placement("first-free"))
     engine = Engine(state, make_policy("srtf", {}))
-    engine.sparing.grace = grace
+    engine.preemption_grace.grace = grace
     executor = FaultyExecutor(state.tables.F[Job.WORK].copy(), Faults(start=(starts, starts)))
     Simulation(engine, driver=Acknowledged(engine, executor)).run()
     assert np.isfinite(state.tables.F[Job.FINISH]).all()

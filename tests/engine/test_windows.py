@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 
 from gantline.core.errors import GantlineError, NotFoundError, RefusedError, UsageError
-from gantline.core.inputs import Action, JobRequest, Reserve, SetJob, Submit, Unreserve, decode_input, encode_input
-from gantline.core.node_events import NodeEvent
+from gantline.core.inputs import Action, JobRequest, NodeEvent, Reserve, SetJob, Submit, Unreserve, decode_input, encode_input
 from gantline.core.snapshot_json import decode_snapshot, encode_snapshot
 from gantline.core.windows import AdvanceWindow, parse_windows
 from gantline.policies.fifo import Fifo

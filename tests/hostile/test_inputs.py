@@ -18,7 +18,7 @@ from gantline.cli.console import csv_text
 from gantline.cli.main import main
 from gantline.core.cluster_spec import parse_cluster, parse_cluster_yaml
 from gantline.core.errors import GantlineError
-from gantline.core.json_text import loads
+from gantline.core.json_reader import loads
 from gantline.lab.report.rundir import write_run
 from gantline.traces.files.marked_yaml import load_marked
 from gantline.traces.trace import Trace

@@ -15,7 +15,7 @@ from gantline.core.errors import RefusedError, UsageError
 from gantline.core.memory import check
 from gantline.core.snapshot_json import decode_snapshot
 from gantline.engine.assembly import guard as budget
-from gantline.engine.lost_turns import ANSWERED_ONCE, IN_TIME_ONCE, NEVER_ANSWERED, NEVER_IN_TIME, Incident, LostTurns
+from gantline.engine.policy_failures import ANSWERED_ONCE, IN_TIME_ONCE, NEVER_ANSWERED, NEVER_IN_TIME, Incident, PolicyFailures
 from gantline.simulator.rollout import rollout
 from gantline.simulator.run import Run
 from gantline.simulator.simulate import simulate
@@ -216,14 +216,14 @@ def test_one_decision_and_a_roll_forward_are_bounded(
         rollout(decode_snapshot(json.loads((tmp_path / "now.json").read_text())), load_policy(str(tmp_path / "mine.py")))
 
 
-def lose(turns: LostTurns, count: int, late: bool = True) -> bool:
+def lose(turns: PolicyFailures, count: int, late: bool = True) -> bool:
     for number in range(count):
         turns.lose(Incident(0.0, number, "late" if late else "wrong"), late)
     return turns.hopeless
 
 
 def test_an_answer_and_a_mistake_in_time_begin_the_count_of_late_answers_anew() -> None:
-    turns = LostTurns()
+    turns = PolicyFailures()
     assert not lose(turns, NEVER_IN_TIME - 1)
     turns.answered()
     assert not lose(turns, IN_TIME_ONCE - 1)

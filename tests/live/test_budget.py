@@ -9,7 +9,7 @@ from tests.live.specs import ended, running, shell, state, until
 from gantline.live.scheduler.replay import replay_store
 from gantline.live.scheduler.setup import Setup
 from gantline.live.store import SqlStore
-from gantline.traces.files.given_code import GivenCode
+from gantline.traces.files.python_file import GivenCode
 
 SLOW = '''
 import os, time

@@ -14,8 +14,7 @@ import pytest
 
 from gantline.core.cluster_spec import parse_cluster
 from gantline.core.columns import Job
-from gantline.core.inputs import Action, Input, JobRequest, News, Report, SetQueue, Submit, Use
-from gantline.core.node_events import NodeEvent
+from gantline.core.inputs import Action, Input, JobRequest, News, NodeEvent, Report, SetQueue, Submit, Use
 from gantline.core.phases import Phase
 from gantline.engine.drivers.faulty import Faults, FaultyExecutor
 from gantline.engine.drivers.journal import Journal

@@ -16,7 +16,7 @@ from tests.live.specs import contact_of, end_all
 import gantline
 from gantline.core.columns import Job
 from gantline.core.phases import RUNNING
-from gantline.engine.drivers.acknowledged import Prompt
+from gantline.engine.drivers.acknowledged import ImmediateExecutor
 from gantline.engine.drivers.faulty import Faults, FaultyExecutor
 from gantline.engine.executor import Can, Report
 from gantline.lab.conformance.executor import Bench, ExecutorContract, InPlaceContract
@@ -48,7 +48,7 @@ class PromptBench:
     def __init__(self) -> None:
         rows = [{"job": f"j{k}", "arrival": 0.0, "gpus": 1, "duration": 100.0} for k in range(4)]
         self.state = engine_of(rows, "1x4").state
-        self.executor, self._looks = Prompt(self.state), 0
+        self.executor, self._looks = ImmediateExecutor(self.state), 0
 
     def now(self) -> float:
         return float(self._looks)
@@ -116,7 +116,7 @@ class LocalBench:
         return [report for events in told for report, _ in events.reports]
 
 
-class TestPrompt(ExecutorContract):
+class TestImmediateExecutor(ExecutorContract):
     calm, patience = 2.0, 3.0
 
     def bench(self) -> Bench:

@@ -20,7 +20,7 @@ from gantline.live.scheduler.node_watch import NodeWatch, all_nodes
 from gantline.live.scheduler.replay import replay_store
 from gantline.live.scheduler.scheduler import Scheduler
 from gantline.live.store import SqlStore
-from gantline.traces.files.given_code import GivenCode
+from gantline.traces.files.python_file import GivenCode
 
 
 @pytest.fixture

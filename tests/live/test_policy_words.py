@@ -7,7 +7,7 @@ from pathlib import Path
 from tests.engine.states import engine_of
 from tests.live.specs import running
 
-from gantline.engine.lost_turns import Incident
+from gantline.engine.policy_failures import Incident
 from gantline.live.scheduler.setup import Setup
 from gantline.live.scheduler.store_writer import PolicyWords
 from gantline.live.store.records import MemoryStore

@@ -17,9 +17,8 @@ from gantline.live.profiling import colocation_profiling as company
 from gantline.live.profiling.colocation_profiling import ColocatedGangs, TrialGang
 from gantline.live.profiling.trials import Place, Trials, measure_pairs
 from gantline.live.runners.local.devices import declared
-from gantline.models.bundle import Bundle, Profile, Speed
-from gantline.models.sampled_line import SampledLine
-from gantline.traces.files.bundles import default_bundle, read_bundle
+from gantline.models.profiles.bundle import Bundle, Profile, SampledLine, Speed
+from gantline.traces.files.speeds import default_bundle, read_bundle
 
 PLAIN = str(Path(__file__).parents[2] / "examples" / "train_plain.py")
 SLEEP = "import sys, time; time.sleep(0.01 * int(sys.argv[1]))"

@@ -18,7 +18,7 @@ from gantline.live.scheduler.scheduler import Scheduler
 from gantline.live.scheduler.setup import Setup
 from gantline.live.store import SqlStore
 from gantline.live.store.records import MemoryStore
-from gantline.traces.files.given_code import GivenCode
+from gantline.traces.files.python_file import GivenCode
 
 
 def begin(home: Path, store: MemoryStore, devices: str = "cpu:2", **more: object) -> Scheduler:

@@ -13,8 +13,7 @@ from tests.live.specs import ended, running, shell, state, until
 
 from gantline.core.columns import Job
 from gantline.core.errors import NotFoundError, RefusedError, UnreachableError
-from gantline.core.inputs import Action
-from gantline.core.node_events import NodeEvent
+from gantline.core.inputs import Action, NodeEvent
 from gantline.core.phases import Phase
 from gantline.engine.drivers.live import Message
 from gantline.live.jobs.launch import Launch

@@ -15,7 +15,7 @@ from gantline.core.inputs import Submit, Use
 from gantline.engine.drivers.executors import MeasuredExecutor
 from gantline.engine.drivers.faulty import Faults
 from gantline.engine.executor import Order, Verb
-from gantline.engine.sparing import LIVE_STOPS
+from gantline.engine.preemption_grace import LIVE_STOPS
 from gantline.live.scheduler.setup import Setup, make_loop
 from gantline.simulator.simulate import simulate
 

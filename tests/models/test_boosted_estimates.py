@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gantline.models.additive_boosting import fit_additive
+from gantline.models.boosted_estimates import fit_additive
 from gantline.simulator.simulate import simulate
 
 SECONDS = {"ada": 2000.0, "ben": 60.0, "eva": 400.0}

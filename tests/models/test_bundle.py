@@ -13,11 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gantline.core.errors import GantlineError, NotFoundError, UsageError
-from gantline.models.bundle import Bundle, Pairing, Profile, Speed
-from gantline.models.sampled_line import SampledLine, fit_line, two_points
-from gantline.models.unmeasured import estimate_unmeasured, refit
-from gantline.traces.files.bundles import read_bundle, write_bundle
-from gantline.traces.files.throughputs import read_throughputs
+from gantline.models.profiles.bundle import Bundle, Pairing, Profile, SampledLine, Speed, fit_line, two_points
+from gantline.models.profiles.unmeasured import estimate_unmeasured, refit
+from gantline.traces.files.speeds import read_bundle, read_throughputs, write_bundle
 
 
 @given(startup=st.floats(0.01, 100), seconds=st.floats(1e-4, 10), short=st.integers(0, 50), longer=st.integers(1, 500))

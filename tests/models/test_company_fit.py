@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from gantline.core.errors import UsageError
-from gantline.models.bundle import Bundle, Profile
-from gantline.models.company_fit import TrialLife, fit_company
+from gantline.models.profiles.bundle import Bundle, Profile
+from gantline.models.profiles.colocation_fit import TrialLife, fit_company
 
 
 def _life(start: float, *speeds: tuple[float, float]) -> TrialLife:

@@ -7,7 +7,7 @@ from itertools import permutations
 import numpy as np
 import pytest
 
-from gantline.models.cycle_periods import Stages, cycle_period, interleaving_efficiency, longest_cycle, shortest_cycle, usable
+from gantline.models.sharing.stage_cycles import Stages, cycle_period, interleaving_efficiency, longest_cycle, shortest_cycle, usable
 
 
 def drawn(seed: int, count: int) -> tuple[Stages, ...]:

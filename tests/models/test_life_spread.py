@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from gantline.core.errors import RefusedError, UsageError
-from gantline.models.bundle import Bundle
-from gantline.models.drawn_times import DrawnTimes
-from gantline.models.life_spread import WholeLife, spread_of_lives
+from gantline.models.profiles.bundle import Bundle
+from gantline.models.profiles.colocation_fit import WholeLife, spread_of_lives
+from gantline.models.profiles.profiled_model import DrawnTimes
 
 PACES = {"slow": 1.3, "fast": 0.8}  # seconds that a second of the profile really takes
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from gantline.core.errors import UsageError
-from gantline.models.matrix_completion import Profiling, complete, estimate_pairs, estimation_error
-from gantline.models.throughput_table import ThroughputTable
+from gantline.models.sharing.matrix_completion import Profiling, complete, estimate_pairs, estimation_error
+from gantline.models.sharing.throughput_table import ThroughputTable
 
 
 def classes(jobs: int = 12, seed: int = 0) -> ThroughputTable:

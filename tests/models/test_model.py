@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from gantline import Assignment, Plan, Policy, Snapshot, simulate
-from gantline.core.costs import Costs
 from gantline.core.errors import GantlineError, UsageError
+from gantline.core.facts import Costs
 from gantline.core.snapshot_json import decode_snapshot, encode_snapshot
 from gantline.models.model import Act, Gangs, Observed, PerformanceModel
 

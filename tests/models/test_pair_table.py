@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from gantline.core.errors import GantlineError
-from gantline.models.pair_model import SCORE_NAMES, PairModel
-from gantline.models.pair_table import AloneProfile, PairRow, PairTable, configuration_key
+from gantline.models.sharing.pair_model import SCORE_NAMES, PairModel
+from gantline.models.sharing.pair_table import AloneProfile, PairRow, PairTable, configuration_key
 from gantline.simulator.simulate import simulate
-from gantline.traces.files.pair_tables import read_pair_profiles
+from gantline.traces.files.speeds import read_pair_profiles
 
 
 def table(*rows: tuple[str, float, str, float]) -> PairTable:

@@ -10,9 +10,9 @@ import pytest
 
 from gantline import Policy, simulate
 from gantline.core.arrays import Floats
-from gantline.models.bundle import Bundle, Profile
-from gantline.models.company_fit import TrialLife, fit_company
-from gantline.models.profiled_model import ProfiledModel
+from gantline.models.profiles.bundle import Bundle, Profile
+from gantline.models.profiles.colocation_fit import TrialLife, fit_company
+from gantline.models.profiles.profiled_model import ProfiledModel
 
 JOBS = 16
 

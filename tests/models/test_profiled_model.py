@@ -7,9 +7,8 @@ import pytest
 from gantline import Assignment, Mode, OrderPolicy, Plan, Policy, Snapshot, parse_cluster, simulate
 from gantline.core.arrays import Floats
 from gantline.core.errors import RefusedError
-from gantline.models.bundle import Bundle, Pairing, Profile, Speed
-from gantline.models.profiled_model import ProfiledModel
-from gantline.models.sampled_line import SampledLine
+from gantline.models.profiles.bundle import Bundle, Pairing, Profile, SampledLine, Speed
+from gantline.models.profiles.profiled_model import ProfiledModel
 
 
 class _Together(Policy):

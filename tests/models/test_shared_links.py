@@ -17,8 +17,8 @@ from gantline.core.policy import Policy
 from gantline.core.snapshot import Snapshot
 from gantline.lab.report.metrics import measure
 from gantline.lab.report.run_warnings import links_apart
-from gantline.models.circles import ANGLES, Circle, best_shifts, common_period, score_of, stretched
-from gantline.models.link_flows import Flow, iteration_times
+from gantline.models.links.link_flows import Flow, iteration_times
+from gantline.models.links.shared_links import ANGLES, Circle, best_shifts, common_period, score_of, stretched
 from gantline.simulator.simulate import simulate
 
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from gantline.core.errors import NotFoundError, TraceError
-from gantline.models.throughput_table import ThroughputTable
+from gantline.models.sharing.throughput_table import ThroughputTable
 
 A, B, C = "('lm', 1)", "('resnet', 1)", "('lm', 2)"
 SMALL: dict[str, Any] = {
@@ -35,25 +35,7 @@ def test_any_device_names_and_speeds_alone() -> None:
 
 def test_gangs_across_nodes_have_their_own_speeds() -> None:
     table = small()
-    assert table.alone(np.array([table.key("lm", 2)]), ["new"], spread=True).tolist() == [[9]]
-    with pytest.raises(NotFoundError, match="'lm' with 1 devices on 'new' across nodes"):
-        table.alone(np.array([table.key("lm", 1)]), ["new"], spread=True)
-
-
-def test_pairs_of_equal_gangs_with_both_speeds() -> None:
-    table = small()
-    rows = np.array([table.key("resnet", 1), table.key("lm", 2), table.key("lm", 1)])
-    members, speeds = table.pairs(rows, ["old", "new"])
-    assert members.tolist() == [[0, 2]]
-    assert speeds[0].tolist() == [[0.5, 2.0], [1.5, 6.0]]
-
-
-def test_an_unmeasured_pair_is_refused_or_kept_apart() -> None:
-    table = small()
-    rows = np.array([table.key("lm", 2), table.key("lm", 2)])
-    with pytest.raises(NotFoundError, match=r"no throughput of \('lm', 2\) next to \('lm', 2\) on 'old'"):
-        table.pairs(rows, ["old"])
-    assert table.pairs(rows, ["old"], unknown="apart")[1].tolist() == [[[0.0], [0.0]]]
+    assert table.spread.alone[table.key("lm", 2), table.types.index("new")] == 9
 
 
 def test_what_is_not_there_is_named_with_what_is_near() -> None:

@@ -10,10 +10,10 @@ import pytest
 
 from gantline import simulate
 from gantline.core.errors import GantlineError
-from gantline.models.throughput_table import ThroughputTable
-from gantline.models.typed_pairs import TypedPairModel, typed_pair_model
+from gantline.models.sharing.pair_model import TypedPairModel, typed_pair_model
+from gantline.models.sharing.throughput_table import ThroughputTable
 from gantline.simulator.run import Run
-from gantline.traces.files.pair_tables import read_pair_profiles
+from gantline.traces.files.speeds import read_pair_profiles
 
 ALONE = {"calm": 10.0, "busy": 8.0, "large": 4.0}
 #: what the first keeps of its speed beside the second; where nothing is said the two cannot share

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from gantline.core.beside import amounts_beside
 from gantline.core.columns import FREE, HOST_RESOURCES, SHARED, Device, Job, Node
+from gantline.core.host_resources import amounts_beside
 from gantline.core.phases import Phase
 from gantline.engine.grants import Grants
 from gantline.engine.log import Interval

@@ -14,7 +14,7 @@ from gantline.core.snapshot_json import decode_snapshot
 from gantline.policies.elastic.policies import equal_sizes
 from gantline.policies.elastic.pools import plan_of, pools
 from gantline.policies.registry import make_policy
-from gantline.simulator.from_here import carry_out
+from gantline.simulator.roll_forward import carry_out
 
 
 def instant(*jobs: dict[str, Any], gpus: int = 4) -> Any:
@@ -102,7 +102,7 @@ def test_a_rate_limit_gathers_what_happens_into_one_answer(name: str) -> None:
 
 
 def test_devices_that_were_lost_are_shared_out_without_delay() -> None:
-    from gantline.core.node_events import NodeEvent
+    from gantline.core.inputs import NodeEvent
 
     jobs = [wide("a", 0.0), wide("b", 0.0)]
     down = [NodeEvent(10.0, "node1", "down")]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from gantline import simulate
-from gantline.policies.given_orders import GivenOrder, GivenOrders
+from gantline.policies.recorded import GivenOrder, GivenOrders
 
 
 def _ends(durations: list[float], *orders: GivenOrder) -> list[float]:

@@ -15,7 +15,7 @@ from gantline.core.errors import UsageError
 from gantline.core.snapshot import Snapshot
 from gantline.core.snapshot_json import decode_snapshot
 from gantline.policies.elastic.layouts import LAYOUTS, TypeLayout
-from gantline.policies.placement.migration import pack, release
+from gantline.policies.elastic.packing import pack, release
 from gantline.policies.registry import make_policy
 from gantline.simulator.run import Run
 

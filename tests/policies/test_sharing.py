@@ -14,7 +14,7 @@ from gantline import simulate
 from gantline.cli.main import main
 from gantline.core.errors import UsageError
 from gantline.simulator.run import Run
-from gantline.traces.importers.reading import import_trace
+from gantline.traces.importers import import_trace
 
 FIXTURES = Path(__file__).parents[1] / "traces" / "fixtures"
 

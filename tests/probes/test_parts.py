@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import pytest
 from tests.probes.scenario import FOREVER, fact, job, spans
 
-from gantline.core.node_events import NodeEvent
+from gantline.core.inputs import NodeEvent
 from gantline.core.plan import Assignment, Part, Plan
 from gantline.core.policy import Policy
 from gantline.core.snapshot import Snapshot

@@ -8,7 +8,7 @@ import pytest
 from tests.probes.scenario import FOREVER, fact, job, spans
 
 from gantline.core.columns import Job
-from gantline.core.node_events import NodeEvent
+from gantline.core.inputs import NodeEvent
 from gantline.core.plan import Assignment, Mode, Plan
 from gantline.core.policy import Policy
 from gantline.core.snapshot import Snapshot

@@ -21,7 +21,7 @@ LONG_LISTS: dict[str, int] = {
     "cli/tune.py tune": 13,
     "lab/experiment/api.py tune": 12,
     "lab/experiment/tuning/tune.py tune_settings": 11,
-    "policies/elastic/held_devices.py _name": 11,
+    "policies/elastic/layouts.py _name": 11,
     "lab/report/figures/gantt.py _cover": 11,
     "lab/report/figures/gantt.py draw_intervals": 11,
     "live/service/routes/jobs.py list_jobs": 14,

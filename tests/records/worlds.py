@@ -12,15 +12,15 @@ from typing import Any
 import numpy as np
 from tests.systems.lucid import lucid_world
 
-from gantline.core.node_events import NodeEvent
-from gantline.core.signal import Signal
-from gantline.models.goodput.example import example_profiles
-from gantline.models.throughput_table import ThroughputTable
+from gantline.core.grid import Signal
+from gantline.core.inputs import NodeEvent
+from gantline.models.sharing.throughput_table import ThroughputTable
 from gantline.simulator.run import Run
 from gantline.simulator.simulate import simulate
 from gantline.systems.cassini.generator import periodic
 from gantline.traces.files.node_lists import cluster_text, read_node_list
-from gantline.traces.files.pair_tables import read_pair_profiles
+from gantline.traces.files.profiles import example_profiles
+from gantline.traces.files.speeds import read_pair_profiles
 
 Job = dict[str, Any]
 SPEEDS = {"big": (4.0, 1.0), "small": (3.0, 2.0), "flat": (1.0, 1.0)}  # steps per second on one v100, on one k80
@@ -120,7 +120,7 @@ def hybrid_jobs(seed: int, count: int) -> list[Job]:
 
 
 def measured_jobs(seed: int, count: int) -> list[Job]:
-    """Jobs that run by the made-up profiles of `examples/profiles`."""
+    """Jobs that run by the made-up profiles of `traces/files/example_profiles`."""
     draw, jobs = np.random.default_rng(seed), some_jobs(seed, count, gap=200, gpus=(1, 2, 4))
     for job in jobs:
         app = ("vision", "speech")[int(draw.integers(2))]

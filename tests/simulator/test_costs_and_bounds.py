@@ -8,8 +8,8 @@ from random import Random
 import pytest
 
 from gantline import simulate
-from gantline.core.costs import Costs
 from gantline.core.errors import GantlineError, UsageError
+from gantline.core.facts import Costs
 
 LONG_AND_SHORT = [
     {"job": "long", "arrival": 0, "gpus": 1, "duration": 100},
@@ -40,7 +40,7 @@ def test_a_cost_that_is_none_is_refused(text):
 
 
 def test_work_since_the_last_checkpoint_is_lost_with_the_node():
-    from gantline.core.node_events import NodeEvent
+    from gantline.core.inputs import NodeEvent
 
     events = [NodeEvent(70.0, "node0", "down"), NodeEvent(80.0, "node0", "up")]
     jobs = [{"job": "a", "arrival": 0, "gpus": 1, "duration": 100}]

@@ -10,8 +10,8 @@ from gantline import simulate
 from gantline.core.phases import Phase
 from gantline.core.snapshot import Snapshot
 from gantline.engine.drivers.journal import Journal
-from gantline.models.profiled_model import ProfiledModel
-from gantline.simulator.from_here import copied
+from gantline.models.profiles.profiled_model import ProfiledModel
+from gantline.simulator.roll_forward import copied
 from gantline.simulator.rollout import rollout
 from gantline.simulator.uncertainty import Uncertainty
 

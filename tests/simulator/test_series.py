@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from gantline.core.cluster import Node
-from gantline.core.node_events import NodeEvent
+from gantline.core.inputs import NodeEvent
 from gantline.core.plan import Assignment, Mode, Plan
 from gantline.core.policy import Policy
 from gantline.core.snapshot import Snapshot

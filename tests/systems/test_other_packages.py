@@ -20,9 +20,9 @@ from gantline.live.runners.registry import find_runner
 from gantline.policies.placement.rules import find_placement
 from gantline.policies.registry import find_policy, make_policy, policy_names
 from gantline.registry import KINDS
-from gantline.traces.generators.making import generate
+from gantline.traces.generators import generate
 from gantline.traces.generators.registry import is_generator
-from gantline.traces.importers.reading import import_trace
+from gantline.traces.importers import import_trace
 from gantline.traces.importers.registry import find_importer, importer_names
 
 Install = Callable[..., None]

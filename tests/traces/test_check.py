@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 from gantline import simulate
 from gantline.core.cluster_spec import parse_cluster
 from gantline.core.errors import NotFoundError, UsageError
-from gantline.traces.check import TraceProblem, check
-from gantline.traces.repair import repair
+from gantline.traces.check import TraceProblem, check, repair
 from gantline.traces.trace import Trace
 
 HEADER = "job,arrival,gpus,duration"

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from functools import cache
 
 import polars as pl
 import pytest
 
 from gantline.core.cluster_spec import parse_cluster
-from gantline.traces.generators import generate, generator_names
-from gantline.traces.generators.benchmark import benchmark_traces
+from gantline.traces.generators import generate
+from gantline.traces.generators.presets import benchmark_traces
 from gantline.traces.stats import TraceStats, stats
 from gantline.traces.trace import Trace
 
@@ -67,10 +65,3 @@ def test_the_mixed_workload_may_run_on_every_type_of_its_cluster() -> None:
     workload = benchmark_traces()["mixed"]
     options = workload().frame["options"].str.split("|").list.eval(pl.element().str.extract(r"^(\w+):"))
     assert set(map(tuple, options.to_list())) == {parse_cluster(workload.cluster).types} == {("v100", "p100", "k80")}
-
-
-def test_naming_the_generators_loads_none_of_them() -> None:
-    code = "import sys; from gantline.traces.generators import generator_names; generator_names(); print('numpy' in sys.modules)"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "False"
-    assert set(NAMES) < set(generator_names())

@@ -14,8 +14,7 @@ import pytest
 from gantline.core.errors import NotFoundError, UsageError
 from gantline.systems.gavel.generator import TEMPLATES, throughput_key
 from gantline.traces.generators import generate
-from gantline.traces.loss_curves import losses_of
-from gantline.traces.options import parse_options
+from gantline.traces.options import losses_of, parse_options
 from gantline.traces.stats import stats
 from gantline.traces.trace import Trace
 

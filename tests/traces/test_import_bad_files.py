@@ -6,8 +6,6 @@ import bz2
 import gzip
 import io
 import lzma
-import subprocess
-import sys
 import tarfile
 import zipfile
 from collections.abc import Callable
@@ -19,7 +17,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from gantline.core.errors import GantlineError, NotFoundError, TraceError, UsageError
-from gantline.traces.importers.reading import import_trace
+from gantline.traces.importers import import_trace
 from gantline.traces.importers.registry import find_importer, import_options, importer_names
 from gantline.traces.trace import Trace
 
@@ -179,12 +177,6 @@ def test_registry_knows_formats_and_their_options() -> None:
         import_trace("blox", FIXTURES / "blox.csv", {"load": 3})
     with pytest.raises(UsageError, match="option 'attempts'"):
         import_trace("philly", FIXTURES / "philly.json", {"attempts": "first"})
-
-
-def test_listing_the_formats_imports_nothing_heavy() -> None:
-    code = "import sys, gantline.traces.importers.registry; print('polars' in sys.modules, 'numpy' in sys.modules)"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.split() == ["False", "False"]
 
 
 def test_a_fault_in_a_log_without_lines_names_the_job_and_the_field(tmp_path: Path) -> None:

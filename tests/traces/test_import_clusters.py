@@ -10,7 +10,7 @@ import pytest
 from gantline import simulate
 from gantline.core.errors import NotFoundError, TraceError
 from gantline.lab.report.run_warnings import ways_left_out
-from gantline.traces.importers.reading import import_trace
+from gantline.traces.importers import import_trace
 from gantline.traces.options import WrittenOption, parse_options
 
 FIXTURES = Path(__file__).parent / "fixtures"

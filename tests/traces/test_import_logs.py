@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from gantline.core.errors import TraceError, UsageError
-from gantline.traces.importers.reading import import_trace
+from gantline.traces.importers import import_trace
 from gantline.traces.importers.slurm import gpus_of, memory_of, seconds_of, type_of
 from gantline.traces.trace import Trace
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from gantline.traces.importers.reading import import_trace
+from gantline.traces.importers import import_trace
 from gantline.traces.options import parse_options
 from gantline.traces.trace import Trace
 

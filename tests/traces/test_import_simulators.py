@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 from gantline.core.errors import TraceError, UsageError
-from gantline.traces.importers.reading import import_trace
+from gantline.traces.importers import import_trace
 from gantline.traces.options import WrittenOption, parse_options
 from gantline.traces.trace import Trace
 

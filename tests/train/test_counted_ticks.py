@@ -24,9 +24,8 @@ from gantline.live.runners.local.runner import LocalRunner
 from gantline.live.scheduler.loop_thread import WallClock
 from gantline.live.scheduler.scheduler import Scheduler
 from gantline.live.store.records import MemoryStore
-from gantline.models.bundle import Bundle, Profile, Speed
-from gantline.models.sampled_line import SampledLine
-from gantline.traces.files.bundles import write_bundle
+from gantline.models.profiles.bundle import Bundle, Profile, SampledLine, Speed
+from gantline.traces.files.speeds import write_bundle
 
 PLACE = Path(__file__).parents[2] / "examples" / "live_gpu"
 START, RESUME, LEAVE = 31, 17, 7  # ticks

@@ -9,9 +9,8 @@ from typing import Any
 import pytest
 
 from gantline.core.errors import NotFoundError
-from gantline.models.bundle import Bundle, Profile, Speed
-from gantline.models.sampled_line import SampledLine
-from gantline.traces.files.bundles import default_bundle
+from gantline.models.profiles.bundle import Bundle, Profile, SampledLine, Speed
+from gantline.traces.files.speeds import default_bundle
 
 PLACE = Path(__file__).parents[2] / "examples" / "live_gpu"
 

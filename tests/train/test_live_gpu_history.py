@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from gantline.models.bundle import Bundle, Profile, Speed
-from gantline.models.sampled_line import SampledLine
+from gantline.models.profiles.bundle import Bundle, Profile, SampledLine, Speed
 
 PLACE = Path(__file__).parents[2] / "examples" / "live_gpu"
 LATE, SLOW, LINGERS = 0.5, {"a": 0.8, "b": 1.1}, 0.25  # seconds that a start takes longer, speed over the profile's, a longer end

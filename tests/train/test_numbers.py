@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gantline.models.goodput.batch import BatchLimits, split_batch
-from gantline.models.goodput.efficiency import gain
+from gantline.models.goodput.batch import BatchLimits, gain, split_batch
 from gantline.train import BatchPlan, NoiseMeter, NoiseScale
 
 

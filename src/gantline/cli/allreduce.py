@@ -9,10 +9,19 @@ from cyclopts import App
 
 from gantline.cli.console import Column, Form, Sheet, show, show_object
 from gantline.core.errors import UsageError
-from gantline.models.allreduce import PROTOTYPE, AllReducePlan, CostConstants, best_plan, cost_of, plans
-from gantline.models.allreduce_fit import fit_costs
-from gantline.models.reduction_trees import flat_cost, plan_tree, tree_of
-from gantline.traces.files.timed_allreduces import read_timed
+from gantline.models.links.allreduce import (
+    PROTOTYPE,
+    AllReducePlan,
+    CostConstants,
+    best_plan,
+    cost_of,
+    fit_costs,
+    flat_cost,
+    plan_tree,
+    plans,
+    tree_of,
+)
+from gantline.traces.files.profiles import read_timed
 
 app = App(
     name="allreduce",

@@ -16,7 +16,7 @@ from gantline.lab.report.rundir import write_run
 from gantline.lab.report.terminal import progress_bar
 from gantline.simulator.run import Run
 from gantline.simulator.simulate import simulate
-from gantline.traces.generators.making import generate
+from gantline.traces.generators import generate
 
 app = App(name="demo")
 #: name in the table -> policy and parameters

@@ -26,8 +26,8 @@ from gantline.lab.experiment.saturation import Saturation, find_saturation, runn
 from gantline.lab.report.labels import spell
 from gantline.lab.report.metrics import BY_KEY
 from gantline.lab.report.run_warnings import MARK
-from gantline.traces.files.given_code import only_given
 from gantline.traces.files.policies import code_named
+from gantline.traces.files.python_file import only_given
 
 compare_app = App(
     name="compare",

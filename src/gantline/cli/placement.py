@@ -13,12 +13,11 @@ from gantline.cli.policy import show_findings
 from gantline.core.errors import NotFoundError, RefusedError, UsageError, near
 from gantline.lab.conformance.placement import check_placement
 from gantline.lab.experiment.cluster_filling import fill as fill_cluster
-from gantline.policies.placement.links.patterns import embed
-from gantline.policies.placement.links.ring_rules import RING_RULES, preserved
+from gantline.policies.placement.links.rules import RING_RULES, embed, preserved
 from gantline.policies.placement.parts.scores import PART_RULES
 from gantline.policies.placement.rules import find_placement, placement_rules
-from gantline.traces.files.placements import load_placement
-from gantline.traces.files.topologies import read_topology
+from gantline.traces.files.node_lists import read_topology
+from gantline.traces.files.policies import load_placement
 
 placement_app = App(name="placement")
 RuleName = Annotated[str, Parameter(help="A rule of ours, or FILE.py:RULE.")]

@@ -18,7 +18,7 @@ from gantline.lab.experiment.sweep import read_sweep
 from gantline.lab.report import figures
 from gantline.lab.report.figures import DARK, LIGHT, Chart, duration_cdf, hours_of_day, size_shares
 from gantline.lab.report.rundir import read_run
-from gantline.traces.files.given_code import only_given
+from gantline.traces.files.python_file import only_given
 from gantline.traces.trace import Trace
 
 # Figures by name, and the message where no plotting library is installed.

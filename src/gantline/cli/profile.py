@@ -23,12 +23,12 @@ from gantline.live.profiling.epochs import time_epochs
 from gantline.live.profiling.trials import Trials, measure_job, measure_pairs
 from gantline.live.runners.local.devices import find_machine
 from gantline.live.scheduler.replay import RecordedRun
-from gantline.models.bundle import Bundle, Profile
-from gantline.models.life_spread import spread_of_lives
-from gantline.models.unmeasured import estimate_unmeasured, refit
-from gantline.traces.files.bundles import default_bundle, read_bundle, write_bundle
-from gantline.traces.files.epoch_table import write_epochs
+from gantline.models.profiles.bundle import Bundle, Profile
+from gantline.models.profiles.colocation_fit import spread_of_lives
+from gantline.models.profiles.unmeasured import estimate_unmeasured, refit
 from gantline.traces.files.policies import code_named
+from gantline.traces.files.profiles import write_epochs
+from gantline.traces.files.speeds import default_bundle, read_bundle, write_bundle
 
 app = App(name="profile")
 app.command("gantline.cli.allreduce:app", name="allreduce")

@@ -21,8 +21,8 @@ from gantline.live.watch.sources import look
 from gantline.live.watch.watched import Document
 from gantline.simulator.uncertainty import Uncertainty
 from gantline.traces.files.clusters import read_cluster
-from gantline.traces.files.given_code import only_given
 from gantline.traces.files.policies import code_named, load_policy
+from gantline.traces.files.python_file import only_given
 from gantline.traces.trace import Trace
 
 PresentSettings = Annotated[list[str] | None, Parameter(help="A parameter of the policy in force, key=value.")]

@@ -19,9 +19,9 @@ from gantline.live.scheduler.replay import RecordedRun, replay_store
 from gantline.live.service.home import Home
 from gantline.simulator.replay import read_record
 from gantline.simulator.replay import replay as fold
-from gantline.traces.files.bundles import read_bundle
-from gantline.traces.files.given_code import GivenCode, only_given
 from gantline.traces.files.policies import code_named, load_policy, opened
+from gantline.traces.files.python_file import GivenCode, only_given
+from gantline.traces.files.speeds import read_bundle
 
 app = App(
     name="replay",

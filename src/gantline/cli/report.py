@@ -18,8 +18,8 @@ from gantline.lab.report.html import write_report
 from gantline.lab.report.metrics import Measuring, Window
 from gantline.lab.report.rundir import read_run
 from gantline.lab.report.terminal import comparison, run_summary
-from gantline.traces.files.given_code import only_given
-from gantline.traces.files.prices import read_prices
+from gantline.traces.files.device_tables import read_prices
+from gantline.traces.files.python_file import only_given
 
 app = App(
     name="report",

@@ -25,7 +25,7 @@ from gantline.core.units import human_seconds
 from gantline.engine.assembly.finders import find, usual_cluster, with_found
 from gantline.engine.assembly.spec import OPTIONS, RunSpec
 from gantline.engine.drivers.simulation import LoopReport
-from gantline.engine.lost_turns import Incident
+from gantline.engine.policy_failures import Incident
 from gantline.lab.report.frames import span_of
 from gantline.lab.report.metrics import per_group, per_type
 from gantline.lab.report.metrics.steadiness import judge

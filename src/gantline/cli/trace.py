@@ -16,13 +16,13 @@ from gantline.cli.outputs import check_table_target
 from gantline.cli.plot import save_trace_figures
 from gantline.core.errors import UsageError
 from gantline.traces.check import check as find
+from gantline.traces.check import repair as put_right
 from gantline.traces.files.clusters import read_cluster
 from gantline.traces.files.node_lists import cluster_text, read_node_list
-from gantline.traces.generators.making import generate_as_set
+from gantline.traces.generators import generate_as_set
 from gantline.traces.generators.registry import summaries
-from gantline.traces.importers.reading import import_trace as read
+from gantline.traces.importers import import_trace as read
 from gantline.traces.importers.registry import importer_summaries
-from gantline.traces.repair import repair as put_right
 from gantline.traces.sample import sample as choose
 from gantline.traces.sample import scale as change
 from gantline.traces.sample import shift as move

@@ -9,14 +9,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from gantline.core.bandwidths import NO_BANDWIDTHS, Bandwidths
 from gantline.core.errors import UsageError
-from gantline.core.link_ends import check_links
+from gantline.core.nodes import NO_BANDWIDTHS, Bandwidths, check_links
 from gantline.core.nodes import Link as Link
 from gantline.core.nodes import Node as Node
 
 if TYPE_CHECKING:
-    from gantline.core.routes import Routes
+    from gantline.core.nodes import Routes
 
 
 @dataclass(frozen=True)
@@ -53,7 +52,7 @@ class Cluster:
     @cached_property
     def routes(self) -> Routes:
         """Which links lead where."""
-        from gantline.core.routes import Routes  # few clusters name links
+        from gantline.core.nodes import Routes  # few clusters name links
 
         return Routes(self.nodes, self.links)
 

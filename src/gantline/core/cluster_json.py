@@ -8,14 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from gantline.core.bandwidths import Bandwidths
-from gantline.core.beside import amounts_beside
 from gantline.core.cluster import Cluster, Link, Node
 from gantline.core.cluster_spec import parse_cluster
 from gantline.core.columns import DOWN, FREE, HOST_RESOURCE_NAMES, HOST_RESOURCES, SHARED, Device, Job, Option
 from gantline.core.columns import Node as NodeColumn
 from gantline.core.errors import UsageError, near
+from gantline.core.host_resources import amounts_beside
 from gantline.core.json_reader import Reader, json_number
+from gantline.core.nodes import Bandwidths
 from gantline.core.tables import Tables
 
 _NODE_KEYS = ("name", "type", "gpus", "cpus", "memory", "rack", "pool", "storage", "device_memory")

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Iterator
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 
 from gantline.core.arrays import Bools, Floats, Ints
-from gantline.core.bandwidths import Bandwidths
+from gantline.core.cluster import Link
 from gantline.core.columns import DOWN, Device, Node
-from gantline.core.lending import Lent
+from gantline.core.nodes import Bandwidths
+from gantline.core.snapshot_view import Lent
 from gantline.core.topology import slowest_link
-
-if TYPE_CHECKING:
-    from gantline.core.links_now import LinksNow
+from gantline.core.traffic import Traffic
 
 
 class ClusterNow:
@@ -138,8 +138,6 @@ class ClusterNow:
     def links(self) -> LinksNow:
         """The links that the cluster names: bandwidth, load, and which jobs cross each."""
         if self._links is None:
-            from gantline.core.links_now import LinksNow  # few policies look at links
-
             self._links = LinksNow(self._lent, self._rows)
         return self._links
 
@@ -151,3 +149,57 @@ class ClusterNow:
     def matrices(self) -> tuple[Floats, Ints, Ints]:
         """Copies of the node tables and the device table (see `gantline.core.columns`), for policies that are compiled."""
         return self._lent.node_matrices()
+
+
+class LinksNow:
+    """The links, and columns with an entry for each."""
+
+    def __init__(self, lent: Lent, rows: Ints) -> None:
+        self._lent, self._rows = lent, rows
+        self._links = lent.cluster().links
+
+    def __len__(self) -> int:
+        return len(self._links)
+
+    def __getitem__(self, at: int) -> Link:
+        return self._links[at]
+
+    def __iter__(self) -> Iterator[Link]:
+        return iter(self._links)
+
+    def __eq__(self, other: object) -> bool:
+        return self._links == (other._links if isinstance(other, LinksNow) else other)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    @cached_property
+    def bandwidth(self) -> Floats:
+        """GB/s of each."""
+        return np.array([link.bandwidth for link in self._links])
+
+    @cached_property
+    def _crossed(self) -> list[tuple[int, ...]]:
+        routes = self._lent.cluster().routes
+        return [routes.crossed(self._lent.devices(row)) if self._links else () for row in self._rows.tolist()]
+
+    def of(self, job: int) -> tuple[int, ...]:
+        """The links that a job crosses, by its position in the snapshot."""
+        return self._crossed[job]
+
+    @cached_property
+    def users(self) -> tuple[tuple[int, ...], ...]:
+        """The positions of the jobs that cross each link."""
+        found: list[list[int]] = [[] for _ in self._links]
+        for job, crossed in enumerate(self._crossed):
+            for link in crossed:
+                found[link].append(job)
+        return tuple(map(tuple, found))
+
+    @cached_property
+    def load(self) -> Floats:
+        """The part of each link that its jobs would use on average if they ran at their full speed; above one: it is overloaded."""
+        traffic = Traffic.read(self._lent.metric, self._rows)
+        found = np.zeros(len(self._links))
+        for link, jobs in enumerate(self.users):
+            found[link] = sum(traffic.mean(job, self._links[link].bandwidth) for job in jobs) / self._links[link].bandwidth
+        return found

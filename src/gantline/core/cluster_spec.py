@@ -23,10 +23,9 @@ import math
 import re
 from typing import Any
 
-from gantline.core.bandwidths import Bandwidths
 from gantline.core.cluster import Cluster, Link, Node
 from gantline.core.errors import UsageError, near
-from gantline.core.link_ends import TREE, check_links
+from gantline.core.nodes import TREE, Bandwidths, check_links
 
 _GROUP = re.compile(
     r"^(?:(?P<type>[A-Za-z][\w.\-]*):)?(?P<nodes>\d+)(?:x(?P<gpus>\d+))?(?:/(?P<slices>\d+(?:%[\dx%+]*)?))?(?:/(?P<cpus>\d+\.?\d*|\.\d+)c)?(?:/(?P<memory>\d+\.?\d*|\.\d+)g)?"
@@ -77,7 +76,7 @@ def parse_cluster(text: str) -> Cluster:
             _add(nodes, machine, group["slices"], f"cluster '{spec}'")
     links: tuple[Link, ...] = ()
     if tree:
-        from gantline.core.link_tree import tree_links  # few clusters name links
+        from gantline.core.nodes import tree_links  # few clusters name links
 
         links = tree_links(nodes, tree, f"cluster '{spec}'")
     return Cluster(tuple(nodes), links, spec=spec, bandwidths=bandwidths)

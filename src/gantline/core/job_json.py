@@ -12,11 +12,10 @@ from typing import Any
 
 from gantline.core.columns import FREE, Device, Job, Node
 from gantline.core.errors import UsageError, near
-from gantline.core.grant_json import decode_grant, encode_grant
 from gantline.core.json_reader import Reader, json_number
-from gantline.core.option_json import encode_option
-from gantline.core.options import Option
+from gantline.core.options import Option, encode_option
 from gantline.core.phases import Phase
+from gantline.core.plan_json import decode_grant, encode_grant
 from gantline.core.tables import Tables
 
 _HOUR = 3600.0

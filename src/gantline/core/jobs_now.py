@@ -17,10 +17,10 @@ from gantline.core.columns import Job
 from gantline.core.columns import Option as OptionColumn
 from gantline.core.estimates import HIGH, LOW
 from gantline.core.grant import Grant
-from gantline.core.lending import Lent, sealed
 from gantline.core.options import Option
 from gantline.core.phases import CHECKPOINTING, RUNNING, STARTING
 from gantline.core.sizes import NO_BOUND, JobSize, SizeBounds, SizeTable, believed, read_sizes
+from gantline.core.snapshot_view import Lent, sealed
 
 
 class _FloatColumn(property):

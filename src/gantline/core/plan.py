@@ -19,7 +19,19 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from gantline.core.errors import UsageError
-from gantline.core.in_charge import InCharge
+
+
+@dataclass(frozen=True, slots=True)
+class InCharge:
+    """The policy that made a plan: its name, since when it decides, and why it was chosen."""
+
+    policy: str
+    since: float
+    why: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.policy} is in charge" + (f": {self.why}" if self.why else "")
+
 
 TRIAL = "trial"
 PURPOSES = ("train", "profile", TRIAL)

@@ -10,18 +10,18 @@ from typing import Any, ClassVar, get_type_hints
 import numpy as np
 from numpy.typing import NDArray
 
+from gantline.core.constraints import Takes
 from gantline.core.errors import GantlineError, UsageError, near
 from gantline.core.plan import Misfit, Plan
 from gantline.core.snapshot import Snapshot
-from gantline.core.takes import Takes
 
 
 @dataclass(frozen=True)
 class Policy:
     """Base of all policies. Subclasses are frozen dataclasses whose fields are the parameters; they keep no other state.
 
-    What a parameter means and takes is metadata of its field: ``limit: float = field(default=1.0, metadata=about("...", low=0.0))``
-    (`gantline.core.takes`). It is checked here; a class with a `__post_init__` of its own calls this one first.
+    What a parameter means and takes is metadata of its field: ``limit: float = field(default=1.0, metadata=param("...", low=0.0))``
+    (`gantline.core.constraints`). It is checked here; a class with a `__post_init__` of its own calls this one first.
     """
 
     name: ClassVar[str] = ""

@@ -13,15 +13,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gantline.core.cluster_now import ClusterNow
-from gantline.core.costs import Costs
-from gantline.core.facts import NO_FACTS, Facts
+from gantline.core.departures import NOBODY, Left
+from gantline.core.facts import NO_FACTS, Costs, Facts
 from gantline.core.jobs_now import Jobs
-from gantline.core.left import NOBODY, Left
-from gantline.core.lending import Lent
 from gantline.core.options import OptionTable
 from gantline.core.plan import Reservation
 from gantline.core.queues import Queue
 from gantline.core.rng import stream
+from gantline.core.snapshot_view import Lent
 
 if TYPE_CHECKING:
     from gantline.core.windows import AdvanceWindow

@@ -15,17 +15,15 @@ from gantline.core import memory as memories
 from gantline.core.cluster_json import decode_cluster, decode_nodes, encode_cluster, encode_nodes
 from gantline.core.cluster_now import ClusterNow
 from gantline.core.columns import Job
+from gantline.core.departures import decode_left, encode_left
 from gantline.core.errors import UsageError
 from gantline.core.facts_json import FACTS, decode_facts, encode_facts
-from gantline.core.grant_json import fluid_ways
 from gantline.core.insiders import tables_behind
 from gantline.core.job_json import KEYS, NAMES, decode_job, default_options, encode_job, fill_metrics
 from gantline.core.json_reader import Reader, check_head, json_number
 from gantline.core.known_rows import KnownRows
-from gantline.core.left import decode_left, encode_left
-from gantline.core.option_json import decode_option
-from gantline.core.options import Option, OptionTable
-from gantline.core.plan_json import decode_plan, decode_reservations, encode_plan, encode_reservations
+from gantline.core.options import Option, OptionTable, decode_option
+from gantline.core.plan_json import decode_plan, decode_reservations, encode_plan, encode_reservations, fluid_ways
 from gantline.core.queues import Queue
 from gantline.core.snapshot import Jobs, Snapshot
 from gantline.core.tables import Tables

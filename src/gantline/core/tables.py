@@ -12,10 +12,10 @@ import numpy as np
 from gantline.core.arrays import Floats, Ints
 from gantline.core.cluster import Cluster
 from gantline.core.columns import DOWN, FREE, HOST_RESOURCE_NAMES, JOB_FLOATS, JOB_INTS, NODE_FLOATS, NODE_INTS, Device, Job, Node
-from gantline.core.granted import Granted
-from gantline.core.lending import Lent
+from gantline.core.grant import Granted
 from gantline.core.options import OptionTable
 from gantline.core.queues import Queue
+from gantline.core.snapshot_view import Lent
 
 if TYPE_CHECKING:
     from gantline.core.windows import AdvanceWindow

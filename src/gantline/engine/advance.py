@@ -15,7 +15,7 @@ from gantline.engine.lists import Lists, RowCount
 from gantline.engine.log import LogColumns
 from gantline.engine.ranks import leave, sort_rows
 from gantline.engine.settings import EngineRules, Switch
-from gantline.engine.walk import walk
+from gantline.engine.walk.walk import walk
 
 _ARRIVED, _LOAD_LIMIT = int(Reason.ARRIVED), int(Reason.LOAD_LIMIT)
 

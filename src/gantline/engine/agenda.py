@@ -4,7 +4,7 @@ A driver says how time passes (it jumps, or it waits) and what has been acknowle
 nowhere else. Something is due when a job arrives, when a gang is done or its estimate proves too low, when a lease, a run limit, a speed or
 the answer itself ends (`valid_until`), when a gang has had its minimum run, when admission may let more in, and when something has
 happened that could not be foreseen: a report, an input. Decisions then fall on that instant, on the next tick, or on the next round
-boundary, as the regime counts time (`engine.instants`, which compiled loops ask as well).
+boundary, as the regime counts time (the arithmetic of instants below, which compiled loops ask as well).
 """
 
 from __future__ import annotations
@@ -16,10 +16,11 @@ from typing import Any
 import numpy as np
 
 from gantline.core.columns import Job
+from gantline.core.jit import kernel_from_zero as kernel
 from gantline.core.json_reader import Reader, json_number
+from gantline.core.rounding import round_down, round_up
 from gantline.engine.advance import next_finish, next_movable, soonest
 from gantline.engine.engine import Engine
-from gantline.engine.instants import answer_ends, next_instant
 from gantline.engine.lists import RowCount
 
 
@@ -104,8 +105,8 @@ class Agenda:
             wake = min(wake, max(self._leases_end(), now))
         if state.lists.number[RowCount.WAITING] or (engine.asks_always and state.lists.number[RowCount.ACTIVE]):
             wake = min(wake, self._answer_ends())
-            if engine.sparing.in_force or engine.sparing.rows:
-                wake = min(wake, engine.sparing.next_end(now))
+            if engine.preemption_grace.applies or engine.preemption_grace.rows:
+                wake = min(wake, engine.preemption_grace.next_end(now))
             if state.min_run > 0.0:
                 wake = min(wake, next_movable(state.tables.F, state.lists, now, state.min_run))
         if (
@@ -131,3 +132,45 @@ class Agenda:
             return end
         until = self.state.tables.F[Job.UNTIL][self.state.rows]
         return float(np.where(until > now, until, now + (regime.round or regime.quantum)).min())
+
+
+# The arithmetic of instants: on which one a decision falls, and when an order or an answer is looked at again.
+#
+# Every loop asks here, in Python (`engine.agenda`) and in compiled code (`drivers.six_steps`, `drivers.futures`).
+
+
+@kernel
+def next_instant(due: float, now: float, length: float, looked: bool, every: bool) -> float:
+    """When something that is due then is decided: at once, or with rounds of that `length` at the next boundary.
+
+    `looked`: there was a decision before, so that the next one falls on a later boundary; `every`: on the very next, whatever is due.
+    """
+    if length <= 0.0:
+        return max(due, now)
+    number = max(0.0, round_up(due / length - 1e-9))
+    if looked:
+        following = round_down(now / length + 1e-9) + 1.0
+        number = following if every else max(number, following)
+    return number * length
+
+
+@kernel
+def next_look(change: float, now: float, quantum: float) -> float:
+    """When an order that moves by itself is looked at again: the first whole multiple of the quantum after now at which it has changed.
+
+    Multiples of a fixed length, rather than so long after the last look, because then a look in between without a change has no effect.
+    """
+    if change == np.inf:
+        return change
+    number = max(round_up(change / quantum - 1e-9), round_down(now / quantum + 1e-9) + 1.0)
+    return number * quantum
+
+
+@kernel
+def answer_ends(until: float, now: float, length: float, quantum: float) -> float:
+    """When an answer that holds `until` then is asked for again; NaN: it does not say, so in the next round or quantum."""
+    if np.isnan(until):
+        return now + length if length > 0.0 else next_look(now, now, quantum)
+    if length <= 0.0 and until <= now:
+        return next_look(now, now, quantum)
+    return until

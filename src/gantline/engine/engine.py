@@ -11,43 +11,39 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from gantline.core.arrays import Ints
 from gantline.core.columns import Job
+from gantline.core.departures import NOBODY
 from gantline.core.errors import RefusedError
-from gantline.core.in_charge import InCharge
-from gantline.core.left import NOBODY
+from gantline.core.inputs import Input, Use
 from gantline.core.phases import Phase
-from gantline.core.plan import Assignments, Misfit, Plan
+from gantline.core.plan import Assignments, InCharge, Misfit, Plan
 from gantline.core.policy import OrderPolicy, Policy
 from gantline.core.reasons import Reason
 from gantline.core.snapshot import Snapshot
-from gantline.engine import beside_reasons
+from gantline.engine import host_resources
 from gantline.engine.commit.commit import NO_ROWS, commit_assignments
-from gantline.engine.commit_ranking import RankingCommit
+from gantline.engine.device_rules import DeviceRules, MovedGangs
+from gantline.engine.gates.quotas import QuotaGate
+from gantline.engine.gates.windows import WindowGate
 from gantline.engine.grants import Grants
-from gantline.engine.late_plan import plan_for_those_there
-from gantline.engine.lost_turns import NEVER_IN_TIME, Incident, LostTurns, OverBudgetError, describe_error
+from gantline.engine.inputs import Inputs
+from gantline.engine.job_requests import FutileRuns, within_bounds
 from gantline.engine.node_changes import drain_node
-from gantline.engine.plan_check import check_plan
-from gantline.engine.quota_gate import QuotaGate
-from gantline.engine.refusals import Refused, turn_away
-from gantline.engine.seating import SeatedGangs, Seating
+from gantline.engine.plan_check import check_groups, check_plan, placed_apart, plan_for_those_there, write_reasons_of_apart
+from gantline.engine.policy_failures import NEVER_IN_TIME, Incident, OverBudgetError, PolicyFailures, Refused, describe_error, turn_away
+from gantline.engine.preemption_grace import PreemptionGrace
+from gantline.engine.runs import discard_trials, note_trials
 from gantline.engine.settings import Switch
-from gantline.engine.sparing import Sparing
 from gantline.engine.state import State
-from gantline.engine.trial_runs import discard_trials, note_trials
+from gantline.engine.walk.eviction import check_choice
+from gantline.engine.walk.ranking import RankingCommit
 from gantline.policies.placement.device_rule import LatePlacementError, PlacementError
 from gantline.policies.placement.rules import PlacementRule, find_placement
-
-if TYPE_CHECKING:
-    from gantline.core.inputs import Input, Use
-    from gantline.engine.futile_runs import FutileRuns
-    from gantline.engine.inputs import Inputs
-    from gantline.engine.window_gate import WindowGate
 
 
 @dataclass
@@ -63,13 +59,13 @@ class Engine:
     said_at_start: int = 0  # how many of them are about how the run was put together
     in_charge: list[InCharge] = field(default_factory=list)  # policies that made plans, one after the other, where one chooses
     refusals: list[Refused] = field(default_factory=list)
-    turns: LostTurns = field(default_factory=LostTurns)
+    turns: PolicyFailures = field(default_factory=PolicyFailures)
     find_policy: Callable[[Use], Policy] | None = None  # finds the policy of a given name
     find_rule: Callable[[str], PlacementRule] = find_placement  # finds the placement rule that a ranking names
 
     def __post_init__(self) -> None:
         self.grants = Grants(self.state)
-        self.sparing = Sparing(self.state)
+        self.preemption_grace = PreemptionGrace(self.state)
         self.quotas = QuotaGate(self.state, self.grants)
         self.decisions = 0
         self.started = 0
@@ -88,13 +84,11 @@ class Engine:
 
     def _meet(self, policy: Policy) -> None:
         if self.state.SI[Switch.LEAST_LOST]:
-            from gantline.engine.least_lost import check_choice
-
             check_choice(self.state, policy)
         self.policy = policy
         self.order_only = isinstance(policy, OrderPolicy)
         self._only_starts = policy.only_starts()
-        self.sparing.meet(policy)
+        self.preemption_grace.meet(policy)
 
     def _use(self, value: Use) -> None:
         """Another policy decides from now on: it begins without memory, and is asked although nothing else has happened."""
@@ -118,8 +112,6 @@ class Engine:
     @cached_property
     def inputs(self) -> Inputs:
         """What applies inputs; most simulations have none."""
-        from gantline.engine.inputs import Inputs
-
         made = Inputs(self.state, self.grants, self.quotas)
         made.use = self._use
         return made
@@ -146,8 +138,6 @@ class Engine:
     @cached_property
     def futile(self) -> FutileRuns:
         """Runs that end before they have started."""
-        from gantline.engine.futile_runs import FutileRuns  # orders set no limits
-
         return FutileRuns(self.state)
 
     def decide(self) -> Plan | None:
@@ -160,8 +150,8 @@ class Engine:
             self.incidents += self.futile.report(self.inputs.requests)
         if state.tables.trials:
             discard_trials(state)
-        if self.sparing.grace > 0.0:
-            self.sparing.lock()
+        if self.preemption_grace.grace > 0.0:
+            self.preemption_grace.lock()
         if state.to_fit:
             self.inputs.requests.fit()
         self.asked = None
@@ -175,8 +165,6 @@ class Engine:
             plan = self.policy.decide(snapshot) if self.guard is None else self.guard(lambda: self.policy.decide(snapshot))
             check_plan(snapshot, plan)
             if plan.assignments is not None:
-                from gantline.engine.group_check import check_groups  # orders are without groups
-
                 check_groups(snapshot, plan.assignments, state.regime)
             self._rule_of(plan)  # one that is not known costs the turn
         except KeyboardInterrupt:
@@ -225,7 +213,7 @@ class Engine:
         if rule is not state.rule:
             state.place_by(rule)
         if plan.ranking is not None:
-            ranking = self.sparing.in_turn(plan.ranking)
+            ranking = self.preemption_grace.in_turn(plan.ranking)
             if self.asked is not None:  # a row that was not shown to the policy is not in its order
                 t.F[Job.KEY][state.rows] = np.inf
             walked = self._ranked.commit(ranking, rows, strict=state.regime.strict and ranking is plan.ranking)
@@ -234,21 +222,17 @@ class Engine:
         elif plan.assignments is not None:
             table = plan.assignments
             if state.resized:
-                from gantline.engine.resizing import within_bounds  # only what comes from outside changes sizes
-
                 table = within_bounds(state.tables, rows, table, state.resized)
             table, keeps = self.quotas.cut(rows, table) if bounded else (table, NO_ROWS)
             apart = None
             if not state.facts.collocates:
-                from gantline.engine import one_gang  # most executors put several gangs on a device
-
-                table, apart = one_gang.placed_apart(table)
+                table, apart = placed_apart(table)
             self._commit_assignments(rows, table, keeps)
             self._count()
             if bounded:
                 self._keep_promises(rows[table.job])
             if apart is not None:
-                one_gang.write_reasons(t, rows[apart])
+                write_reasons_of_apart(t, rows[apart])
             moved, waits = self._seat()
             if len(waits):
                 what = f"placement '{state.rule.name}' makes gangs wait, which a plan that assigns does not follow"
@@ -257,7 +241,7 @@ class Engine:
                 self.grants.speeds.refresh(moved)
         elif bounded:  # nothing changes but what others are promised
             self._keep_promises(rows[:0])
-        beside_reasons.name_shortages(t, state.rows)
+        host_resources.name_shortages(t, state.rows)
         if bounded:
             self.quotas.write_reasons()
         if state.tables.windows:
@@ -311,12 +295,12 @@ class Engine:
         late = state.rows[~np.isin(state.rows, asked)]
         state.tables.I[Job.REASON, late[state.tables.I[Job.PHASE][late] == Phase.PENDING]] = int(Reason.STALE)
 
-    def _seat(self) -> SeatedGangs:
+    def _seat(self) -> MovedGangs:
         """Seat gangs by a rule that picks single devices; one that was late twice in a row is not asked again."""
         rule, none = self.state.rule, self.state.rows[:0]
         if rule.picks and self._late_choices < NEVER_IN_TIME:
             try:
-                seated = Seating(self.grants, rule).settle_in()
+                seated = DeviceRules(self.grants, rule).settle_in()
                 self._late_choices = 0
                 return seated
             except PlacementError as error:
@@ -325,7 +309,7 @@ class Engine:
                 then = ", and it is not asked again" if self._late_choices == NEVER_IN_TIME else ""
                 what = f"{error}; the gangs of this decision keep the devices that counting gave them{then}"
                 self.incidents.append(Incident(self.state.now, self.state.decision, what))
-        return SeatedGangs(none, none)
+        return MovedGangs(none, none)
 
     def _count(self) -> None:
         self.started += int(self.state.out[0])

@@ -5,15 +5,16 @@ from __future__ import annotations
 import numpy as np
 
 from gantline.core.arrays import Floats, Ints
-from gantline.core.beside import take_beside
 from gantline.core.columns import DOWN, FREE, Device, Job, Node, Option
 from gantline.core.gather import elapsed
+from gantline.core.host_resources import take_beside
 from gantline.core.jit import kernel
 from gantline.core.phases import COMPLETED, PENDING, RUNNING
 from gantline.core.reasons import Reason
 from gantline.core.tables import Matrices
 from gantline.engine.log import Interval, LogColumns, LogSize
-from gantline.engine.settings import Amount, EngineRules
+from gantline.engine.settings import Amount, EngineRules, Switch
+from gantline.policies.placement.fit import NodeCounts, Picking, choose, mix, supply_for
 
 _FINISHED = int(Reason.FINISHED)
 
@@ -227,3 +228,20 @@ def complete(t: Matrices, row: int, at: float, log: LogColumns) -> None:
     I[Job.PHASE, row] = COMPLETED
     I[Job.HELD, row] = 0
     I[Job.OPTION, row] = -1
+
+
+# Where a gang would go by the placement rule: one question, compiled.
+
+
+@kernel
+def manner_of(t: Matrices, rules: EngineRules, row: int) -> Picking:
+    """How devices for a row are chosen; random placement draws anew for every grant."""
+    seed = mix(rules.switch[Switch.SEED] * 1000003 + t.I[Job.EPOCH, row] * 8191 + row)
+    return Picking(rules.switch[Switch.RULE], rules.switch[Switch.WHOLE] == 1, t.I[Job.CONSOLIDATE, row] > 0, seed)
+
+
+@kernel
+def find_place(t: Matrices, rules: EngineRules, row: int, option: int, reclaim: bool, nodes: Ints, counts: Ints) -> int:
+    """Nodes and how many devices of each, among the free ones; with `reclaim`, also among those that would be given up. 0: nowhere."""
+    supply = supply_for(t.NF, t.NI, t.OF, t.OI, option, reclaim)
+    return choose(supply, t.OI[Option.GPUS, option], t.OI[Option.NODES, option], manner_of(t, rules, row), NodeCounts(nodes, counts))

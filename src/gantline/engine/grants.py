@@ -14,16 +14,16 @@ from gantline.core.columns import Job
 from gantline.core.grant import Grant
 from gantline.core.phases import STARTING, STOPPING, Phase
 from gantline.core.reasons import Reason
-from gantline.engine.commit.granted_columns import GrantedColumns
+from gantline.engine.commit.granted import GrantedColumns
 from gantline.engine.commit.request import RequestReader
+from gantline.engine.commit.speeds import Speeds
 from gantline.engine.commit.turns import TurnColumns
-from gantline.engine.fluid import Fluid
 from gantline.engine.gang import close_interval, halt, settle
 from gantline.engine.holdings import Holdings
 from gantline.engine.option_rows import OptionRows
-from gantline.engine.speeds import Speeds
+from gantline.engine.runs import is_trial
 from gantline.engine.state import State
-from gantline.engine.trial_runs import is_trial
+from gantline.engine.time_shares import Fluid
 from gantline.models.model import overrides
 
 

@@ -12,17 +12,17 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from gantline.core.arrays import Ints
-from gantline.core.beside import SLACK
 from gantline.core.columns import DOWN, FREE, HOST_RESOURCES, SHARED, Device, Job, Node, Option
+from gantline.core.host_resources import SLACK
 from gantline.engine.gang import give_back
-from gantline.engine.seats import (
+from gantline.engine.shared_devices import (
     GANG_FIRST,
     GANG_OPTION,
     SEAT_BESIDE,
     SEAT_DEVICE,
     SEAT_NEXT,
     SEAT_ROW,
-    SharedSeats,
+    SharedDevices,
     no_seats,
     rise,
     rise_and_list,
@@ -71,7 +71,7 @@ class Holdings:
             elif grant.side:
                 self.with_parts[row] = Holding(option, grant.devices, int(t.I[Job.NODE, row]), side=grant.side)
 
-    def seats(self, more: int = 0) -> SharedSeats:
+    def seats(self, more: int = 0) -> SharedDevices:
         """Which gangs are on which shared devices, with so many seats to spare."""
         t = self.state.tables
         self._seats = with_room(self._seats, t.F.shape[1], t.D.shape[1], more)

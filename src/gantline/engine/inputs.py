@@ -4,23 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 from gantline.core.columns import Job, Node
-from gantline.core.inputs import Input, JobRequest, Report, Reserve, SetJob, SetQueue, Submit, Unreserve, Use
-from gantline.core.node_events import NodeEvent
+from gantline.core.inputs import Input, JobRequest, NodeEvent, Report, Reserve, SetJob, SetQueue, Submit, Unreserve, Use
 from gantline.core.queues import Queue
+from gantline.engine.gates.quotas import QuotaGate
+from gantline.engine.gates.windows import WindowGate
 from gantline.engine.grants import Grants
-from gantline.engine.job_changes import set_job
 from gantline.engine.job_requests import JobRequests
-from gantline.engine.job_rows import JobRows
 from gantline.engine.node_changes import drain_node, join_node, lose_node, return_node
-from gantline.engine.quota_gate import QuotaGate
 from gantline.engine.state import State
-from gantline.engine.submissions import Submissions
-
-if TYPE_CHECKING:
-    from gantline.engine.window_gate import WindowGate
+from gantline.engine.submissions import JobRows, Submissions, set_job
 
 
 class Inputs:
@@ -38,8 +32,6 @@ class Inputs:
     @cached_property
     def windows(self) -> WindowGate:
         """What applies windows; few runs have any."""
-        from gantline.engine.window_gate import WindowGate
-
         return WindowGate(self.state, self.grants, self.quotas)
 
     def apply(self, value: Input) -> bool:

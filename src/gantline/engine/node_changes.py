@@ -11,9 +11,9 @@ from gantline.core.columns import DOWN, FREE, Device, Job
 from gantline.core.columns import Node as NodeColumn
 from gantline.core.reasons import Reason
 from gantline.core.tables import Tables
-from gantline.engine.checkpoints import safe_work
 from gantline.engine.gang import close_interval, rest, settle
 from gantline.engine.grants import Grants
+from gantline.engine.runs import safe_work
 from gantline.engine.state import State
 
 

@@ -1,18 +1,21 @@
-"""Which row of the option table an assignment means: one of the job's own options, or a new one derived from it."""
+"""Which row of the option table an assignment means: one of the job's own options, or a new one derived from it; and other sizes of it."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 import numpy as np
 
 from gantline.core.arrays import Bools, Ints
+from gantline.core.cluster import Cluster
 from gantline.core.columns import ASKED_TOGETHER, HOST_RESOURCE_NAMES, HOST_RESOURCES, Job, Node
 from gantline.core.columns import Option as OptionColumn
-from gantline.core.errors import UsageError
+from gantline.core.errors import RefusedError, UsageError
 from gantline.core.options import Option
-from gantline.core.plan import ASSIGNMENT_DEFAULTS, Assignments
+from gantline.core.plan import ASSIGNMENT_DEFAULTS, Assignment, Assignments
+from gantline.core.slices import is_slice
 from gantline.core.tables import Tables
 
 IMPOSSIBLE = -1
@@ -185,3 +188,68 @@ def sizes_in_steps(listed: set[int], least: int, asked: int, most: int) -> list[
         near_by = " or ".join(str(size) for size in (below, below + step) if size > 0)
         raise UsageError(f"{asked} GPUs, but it changes in steps of {step}", where="resize", fix=f"give {near_by}")
     return [*range(asked, least - 1, -step), *range(asked + step, most + 1, step)]
+
+
+# How many devices an assignment gives, and the same assignment with another number.
+
+
+def size_of(t: Tables, row: int, item: Assignment) -> int:
+    """How many devices an assignment gives."""
+    if item.parts:
+        return sum(part.count * part.gpus for part in item.parts)
+    if item.devices:
+        return len(item.devices)
+    if item.gpus >= 0:
+        return item.gpus
+    return int(t.options.I[OptionColumn.GPUS, t.I[Job.OPTION_FIRST, row] + max(item.option, 0)])
+
+
+def smaller_way(t: Tables, row: int, item: Assignment, most: int) -> Assignment | None:
+    """The same with at most so many devices: one of its own options if it has several sizes, else any number from its least on."""
+    if item.parts or item.group >= 0:
+        return None
+    first, count = int(t.I[Job.OPTION_FIRST, row]), int(t.I[Job.OPTION_COUNT, row])
+    own = {int(size) for size in t.options.I[OptionColumn.GPUS, first : first + count]}
+    fitting = (
+        [size for size in own if 0 < size <= most] if len(own) > 1 else ([most] if most >= max(1, int(t.I[Job.MIN_GPUS, row])) else [])
+    )
+    if not fitting:
+        return None
+    if item.devices:
+        return replace(item, devices=item.devices[: max(fitting)], gpus=-1, option=-1)
+    kind = item.type if item.option < 0 else int(t.options.I[OptionColumn.TYPE, first + item.option])
+    return replace(item, option=-1, gpus=max(fitting), type=kind)
+
+
+def larger_way(t: Tables, row: int, item: Assignment, least: int) -> Assignment | None:
+    """The same with at least so many devices, which the engine places."""
+    if item.parts or item.group >= 0:
+        return None
+    first = int(t.I[Job.OPTION_FIRST, row])
+    kind = item.type if item.option < 0 else int(t.options.I[OptionColumn.TYPE, first + item.option])
+    return replace(item, devices=(), nodes=(), option=-1, gpus=least, type=kind)
+
+
+# Jobs whose gang must be on one node: a process cannot use devices of two.
+#
+# Such a job (`columns.ASKED_TOGETHER`) has options that span one node, and they do so whatever size a policy or a user
+# makes of them. So every placement rule, every plan and every rollout keeps to it, on either clock.
+
+
+def on_one_node(cluster: Cluster, job: str, options: Sequence[Option], most: int) -> list[Option]:
+    """The options that one node can hold, each on one node; refused where there is none, or the job may grow beyond every node.
+
+    A GPU that is cut in slices is a node of its own: what must be on one of those says so in its options.
+    """
+    room = {kind: max((node.gpus for node in cluster.nodes if node.type == kind), default=0) for kind in cluster.types}
+    free = [one for one in options if not one.gpus or is_slice(cluster.types[one.type])]
+    bound = [one for one in options if one not in free]
+    found = [replace(one, nodes=1) for one in bound if one.gpus <= room[cluster.types[one.type]]]
+    largest = max((room[cluster.types[one.type]] for one in bound), default=0)
+    if bound and (not found or most > largest) and not free:
+        need = max(most, min(one.gpus for one in bound))
+        what = (
+            f"job '{job}' has fewer processes than devices, or asks for one node: it can use no more than {largest} devices, and not {need}"
+        )
+        raise RefusedError(what, where="processes", fix="processes: gpus starts one for each device, processes: nodes one on each node")
+    return [*found, *free]

@@ -1,7 +1,7 @@
 """Makes intent and reality agree: what reports mean. `ordering.py` decides which orders are due.
 
 A commit changes the tables as if every order were carried out at once, by any driver; that is the intent. Beside it are what is known of
-reality (`reality.py`) and what is in flight between the two (`in_flight.py`). A grant that the executor has not acknowledged makes no
+reality, and what is in flight between the two (both in `in_flight.py`). A grant that the executor has not acknowledged makes no
 progress: its row is STARTING, or RESIZING when it keeps some of its devices. The acknowledgement makes it RUNNING, and if that came later
 than the decision, its progress begins then. A row that shall not run any more is CHECKPOINTING, then STOPPING, until the executor says that
 it is gone; what was settled is corrected by what the executor says. Where every order is acknowledged in the instant of the commit, all of
@@ -21,16 +21,16 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from gantline.core.columns import Job, Node
-from gantline.core.phases import CHECKPOINTING, PENDING, RESIZING, RUNNING, STARTING, STOPPING
+from gantline.core.gather import elapsed
+from gantline.core.phases import CHECKPOINTING, PENDING, RESIZING, RUNNING, STARTING, STOPPING, Phase
 from gantline.engine.executor import Executor, News, Order, Report, Verb
-from gantline.engine.gang import set_due
+from gantline.engine.gang import complete, set_due
 from gantline.engine.grants import Grants
-from gantline.engine.in_flight import HOLDS
+from gantline.engine.in_flight import HOLDS, InFlight, LiveGang, Promise, Reality
 from gantline.engine.log import Interval
 from gantline.engine.node_changes import fail_gang
 from gantline.engine.ordering import Ordering
-from gantline.engine.reality import LiveGang, Reality
-from gantline.engine.report_effects import complete_row, correct, note_progress, start_late
+from gantline.engine.ranks import leave
 from gantline.engine.state import State
 
 
@@ -48,8 +48,8 @@ class Reconciler:
     surprises: int = 0  # reports that were no answer to an order
 
     def __post_init__(self) -> None:
-        self.books, self.live = self.grants.holdings, self.reality.live
-        self.orders = Ordering(self.state, self.books, self.executor, self.reality)
+        self.holdings, self.live = self.grants.holdings, self.reality.live
+        self.orders = Ordering(self.state, self.holdings, self.executor, self.reality)
         self.in_flight, self.in_place = self.orders.in_flight, self.orders.in_place
         self.promises = self.in_flight.promises
         self.ended: list[Report] = []  # finishes that the regime does not see before the boundary
@@ -216,7 +216,7 @@ class Reconciler:
         if report.news not in (News.STARTED, News.SAVED) or (live is not None and report.epoch < live.epoch):
             return False
         if live is None:
-            nodes = frozenset(self.books.nodes(report.devices))
+            nodes = frozenset(self.holdings.nodes(report.devices))
             self.reality.enter(LiveGang(report.row, report.epoch, report.devices, -1, nodes, asked=Verb.STOP, next_try=self.state.now))
         else:
             self.orders.send(Order(Verb.STOP, report.row, report.epoch))
@@ -250,3 +250,60 @@ class Reconciler:
     def _log_end(self, live: LiveGang) -> None:
         if live.interval >= 0 and int(self.state.tables.I[Job.INTERVAL, live.row]) != live.interval:
             self.state.log.LF[Interval.END, live.interval] = self.state.now
+
+
+# What reports of an executor do to the tables, once it is known which row they are about.
+
+
+def start_late(grants: Grants, row: int, when: float, promise: Promise) -> None:
+    """It runs since then, and not since it was decided."""
+    t = grants.state.tables
+    grant = t.granted.get(row)
+    t.F[Job.SINCE, row], t.F[Job.LAST_START, row] = when + promise.pause, when
+    if grant is not None:
+        if math.isfinite(grant.assignment.limit):
+            t.F[Job.LIMIT_END, row] = when + grant.assignment.limit
+            t.F[Job.UNTIL, row] = min(grant.assignment.until, when + grant.assignment.limit)
+        if grant.fluid:
+            grants.fluid.start(row)
+        grants.refresh()  # its neighbours may have changed since
+    set_due(t.F, row)
+
+
+def note_progress(state: State, row: int, report: Report) -> None:
+    """What is saved is safe, and how much is left is known better than before."""
+    t = state.tables
+    t.F[Job.SAFE, row] = max(float(t.F[Job.SAFE, row]), report.done)
+    for name, value in report.metrics.items():
+        t.metric(name)[row] = value
+    if report.total > float(t.F[Job.DONE, row]):
+        t.F[Job.ESTIMATE, row] = report.total
+        t.unestimated.discard(row)
+        set_due(t.F, row)
+
+
+def correct(state: State, row: int, report: Report, most: float) -> None:
+    """The executor's report corrects what was settled when the row was ordered to stop; not more than `most` of it counts."""
+    F, done = state.tables.F, min(report.done, most)
+    if report.news is News.FAILED:
+        F[Job.LOST, row] += max(0.0, float(F[Job.DONE, row]) - done)
+    F[Job.DONE, row] = F[Job.SAFE, row] = done
+
+
+def complete_row(state: State, in_flight: InFlight, row: int, at: float, unsent: bool) -> bool:
+    """The job has finished at that time, if it is still there; `unsent`: its last grant was never ordered, so it has no length."""
+    F, I = state.tables.F, state.tables.I
+    phase = Phase(int(I[Job.PHASE, row]))
+    if not (phase.active or state.withheld.get(row) is Phase.HELD):
+        return False
+    state.withheld.pop(row, None)  # a row that finishes while on hold has finished
+    if math.isinf(F[Job.WORK, row]):  # its amount of work was unknown until now
+        F[Job.WORK, row] = F[Job.DONE, row] + F[Job.RATE, row] * elapsed(F, I, row, at)
+    interval = int(I[Job.INTERVAL, row])
+    complete(state.matrices, row, at, state.log.columns)
+    if unsent and interval >= 0:
+        state.log.never_held(interval)
+    in_flight.forget(row)
+    if phase.active:
+        leave(state.lists, row)
+    return True

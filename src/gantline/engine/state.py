@@ -10,21 +10,19 @@ import numpy as np
 from gantline.core.arrays import Bools, Ints
 from gantline.core.cluster_now import ClusterNow
 from gantline.core.columns import ASKED_TOGETHER, Job, Option
-from gantline.core.costs import Costs
-from gantline.core.facts import NO_FACTS, Facts
-from gantline.core.left import NOBODY, Left, joined, read_left, without
+from gantline.core.departures import NOBODY, Left, joined, read_left, without
+from gantline.core.facts import NO_FACTS, Costs, Facts
 from gantline.core.phases import PENDING, STOPPING, Phase
 from gantline.core.plan import Reservation
 from gantline.core.snapshot import Jobs, Snapshot
 from gantline.core.tables import Matrices, Tables
 from gantline.engine.lists import Lists, RowCount
-from gantline.engine.log import Log
+from gantline.engine.log import Interval, Log
 from gantline.engine.ranks import rebuild
 from gantline.engine.regime import Regime
 from gantline.engine.settings import Amount, EngineRules, Switch
-from gantline.engine.walk_notes import SCRATCH_ROWS
-from gantline.policies.placement.rules import PlacementRule
-from gantline.policies.placement.skew import is_sensitive
+from gantline.engine.walk.notes import SCRATCH_ROWS
+from gantline.policies.placement.rules import PlacementRule, is_sensitive
 
 
 @dataclass
@@ -50,7 +48,7 @@ class State:
         )
         self.lists = Lists(active, running, waiting, number, demand)
         self._matrices: Matrices | None = None
-        self.saves: dict[int, tuple[int, float]] = {}  # row -> (grant, time from which its saves are counted), see `checkpoints`
+        self.saves: dict[int, tuple[int, float]] = {}  # row -> (grant, time from which its saves are counted), see `runs`
         self.asked_saves: dict[int, int] = {}  # row -> how often it was asked to save and go on
         self.spanned: int | None = None  # jobs that ever held devices of several nodes at once, where the loop has counted them
         self.withheld: dict[int, Phase] = {}  # rows that are on hold or cancelled by request
@@ -208,3 +206,26 @@ class State:
 
 def _longer(column: Ints, length: int) -> Ints:
     return np.concatenate([column, np.zeros(length - len(column), dtype=column.dtype)])
+
+
+class BeforeWalk:
+    """What a walk changes, as it is now, so that the walk can be undone: where a placement rule makes a gang wait that it has started."""
+
+    def __init__(self, state: State) -> None:
+        t, lists = state.tables, state.lists
+        self.state, self.rows = state, state.rows.copy()
+        self._columns = t.F[:, self.rows].copy(), t.I[:, self.rows].copy()
+        self._places = t.NF.copy(), t.NI.copy(), t.D.copy()
+        self._lists = tuple(each.copy() for each in (lists.running, lists.waiting, lists.demand, lists.number))
+        self._written = state.log.LN.copy()
+        open_ = t.I[Job.INTERVAL, state.running_rows]
+        self._open = open_[open_ >= 0]
+
+    def restore(self) -> None:
+        """Everything is as it was."""
+        t, lists, log = self.state.tables, self.state.lists, self.state.log
+        t.F[:, self.rows], t.I[:, self.rows] = self._columns
+        for now, then in zip((t.NF, t.NI, t.D, lists.running, lists.waiting, lists.demand, lists.number), (*self._places, *self._lists)):
+            now[:] = then
+        log.LN[:] = self._written
+        log.LF[Interval.END, self._open], log.LI[Interval.REASON, self._open] = np.nan, 0

@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
-from gantline.core.beside import amounts_beside
 from gantline.core.columns import ASKED_TOGETHER, DEVICE_MEMORY, Job
-from gantline.core.errors import RefusedError, UsageError, near
-from gantline.core.inputs import Submit
+from gantline.core.errors import NotFoundError, RefusedError, UsageError, near
+from gantline.core.estimates import HIGH, LOW
+from gantline.core.host_resources import amounts_beside
+from gantline.core.inputs import SetJob, Submit
 from gantline.core.job_json import NAMES, decode_job, default_options, fill_metrics
 from gantline.core.json_reader import Reader
-from gantline.core.option_json import decode_option
-from gantline.core.options import Option
+from gantline.core.options import Option, decode_option
 from gantline.core.phases import Phase
 from gantline.core.reasons import Reason, sentence
 from gantline.core.tables import Tables
-from gantline.engine.job_changes import code_of
-from gantline.engine.job_rows import JobRows
+from gantline.engine.gang import set_due
+from gantline.engine.gates.quotas import QuotaGate
+from gantline.engine.host_resources import check_side_demands, options_with_memory
 from gantline.engine.lists import RowCount
-from gantline.engine.quota_gate import QuotaGate
-from gantline.engine.side_demands import check_side_demands, options_with_memory
 from gantline.engine.state import State
 
 #: what a submitted job may say: all that a snapshot says of one that waits and has done nothing yet
@@ -114,7 +115,7 @@ class Submissions:
         if not any(option.gpus <= cluster.gpus_of(cluster.types[option.type]) for option in own):
             raise RejectedError(Reason.TOO_LARGE, name, "ask for less, or let nodes join first")
         if reader.whole("consolidate", 0):
-            from gantline.engine.one_node import on_one_node  # few jobs ask for it
+            from gantline.engine.option_rows import on_one_node  # few jobs ask for it
 
             own = on_one_node(cluster, name, own, reader.whole("max_gpus", gpus))
         check_side_demands(cluster, name, own)
@@ -128,3 +129,62 @@ def _check_traffic(metrics: Reader) -> None:
     fault = traffic_fault(*(np.array([metrics.number(name, np.nan)]) for name in (ITERATION, NETWORK, BANDWIDTH)))
     if fault is not None:
         raise UsageError(f"the job {fault.what}", where=metrics.at(fault.metric), fix=fault.fix)
+
+
+# Which row a job has, by its id.
+
+
+class JobRows:
+    """Rows by id. Tables grow while it is in use; the newest row of an id counts, because a job that had ended may come back under it."""
+
+    def __init__(self, state: State) -> None:
+        self.state = state
+        self._rows: dict[str, int] = {}
+        self._counted = 0  # rows that are in it
+
+    def of(self, name: str) -> int | None:
+        """The row of the job of that id."""
+        ids = self.state.tables.ids
+        for row in range(self._counted, len(ids)):
+            if ids[row]:  # else it ended before the checkpoint we began with
+                self._rows[ids[row]] = row
+        self._counted = len(ids)
+        return self._rows.get(name)
+
+    def known(self, name: str, where: str) -> tuple[int, Phase]:
+        """The same, with its phase; refused where there is no such job."""
+        row = self.of(name)
+        if row is None:
+            raise NotFoundError(f"no job '{name}'", where=where, fix=near(name, self._rows))
+        return row, Phase(int(self.state.tables.I[Job.PHASE, row]))
+
+    def is_open(self, name: str) -> bool:
+        """Whether there is a job of that id which has not ended."""
+        row = self.of(name)
+        return row is not None and not Phase(int(self.state.tables.I[Job.PHASE, row])).terminal
+
+
+# Changes of a submitted job: its priority, its queue, its estimate.
+
+
+def set_job(tables: Tables, row: int, value: SetJob) -> bool:
+    """The row has what is given from now on; what is None stays."""
+    if value.priority is not None:
+        tables.F[Job.PRIORITY, row] = value.priority
+    if value.queue is not None:
+        tables.I[Job.QUEUE, row] = code_of(tables.queues, value.queue)
+    if value.estimate is not None:
+        tables.F[Job.ESTIMATE, row] = value.estimate
+        tables.unestimated.discard(row)
+        for name in (LOW, HIGH):  # a range around the old one means nothing any more
+            if name in tables.metrics:
+                tables.metrics[name][row] = math.nan
+        set_due(tables.F, row)
+    return True
+
+
+def code_of(names: list[str], name: str) -> int:
+    """The code of a name, which is listed when it is new."""
+    if name not in names:
+        names.append(name)
+    return names.index(name)

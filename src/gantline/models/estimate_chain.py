@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -14,9 +14,7 @@ from gantline.core.errors import NotFoundError, RefusedError, UsageError, near
 from gantline.core.estimates import HIGH, LOW, Source
 from gantline.core.rng import stream
 from gantline.core.tables import Tables
-
-if TYPE_CHECKING:
-    from gantline.models.boosted_estimates import BoostedEstimates
+from gantline.models.boosted_estimates import BoostedEstimates
 
 MODES = {
     "oracle": "the true amount of work",
@@ -51,8 +49,6 @@ class Estimates:
     @cached_property
     def _boosted(self) -> BoostedEstimates:
         """Fitted again from what has ended."""
-        from gantline.models.boosted_estimates import BoostedEstimates  # few runs ask for it
-
         return BoostedEstimates()
 
     @property

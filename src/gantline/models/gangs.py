@@ -1,7 +1,7 @@
 """What a performance model is shown of gangs that run: columns, and the same one by one.
 
-The engine keeps what gangs were granted as columns (`sharing_columns.py`). So a grant, a mate or a list of devices is made only for a model
-that looks at it.
+The engine keeps what gangs were granted as columns (`SharingColumns`), so a grant, a mate or a list of devices is
+made only for a model that looks at it.
 """
 
 from __future__ import annotations
@@ -9,15 +9,82 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any, NamedTuple, overload
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
 from gantline.core.arrays import Bools, Floats, Ints
 from gantline.core.cluster import Cluster
 from gantline.core.grant import Grant
+from gantline.core.plan import ASSIGNMENT_DEFAULTS
 from gantline.core.slices import gpu_of, whole_and_percent
-from gantline.models.sharing_columns import DeviceCompany, NoGrants, SharingColumns
+
+
+class DeviceCompany(NamedTuple):
+    """Which gangs are on which shared devices: one place per gang and device, one entry per other gang there.
+
+    Places are in the order of the gangs and of their ranks, entries in the order of the places and then of the rows.
+    """
+
+    gang: Ints  # per place
+    device: Ints  # per place
+    place: Ints  # per entry
+    row: Ints  # per entry: the other gang's
+
+    @property
+    def crowded(self) -> Ints:
+        """Per entry the gang that another one is beside."""
+        return np.asarray(self.gang[self.place])
+
+
+class SharingColumns(Protocol):
+    """What some gangs were granted beyond their options."""
+
+    special: Bools  # whether there is a grant
+    shared: Bools  # whether other gangs may be on its devices
+
+    @property
+    def group(self) -> Ints:
+        """A number per group, -1: none."""
+
+    @property
+    def company(self) -> DeviceCompany:
+        """Which gangs are on its devices."""
+
+    def asked(self, name: str) -> Floats:
+        """A number of its assignment."""
+
+    def asked_by(self, name: str, rows: Ints) -> Floats:
+        """The same of other rows."""
+
+    def mates(self, at: int) -> list[int]:
+        """The rows on its devices; where it shares none but is in a group, the others of the group."""
+
+
+class NoGrants(SharingColumns):
+    """The columns of gangs that have their options and nothing else."""
+
+    def __init__(self, count: int) -> None:
+        none: Ints = np.zeros(0, dtype=np.int64)
+        self.special = self.shared = np.zeros(count, dtype=np.bool_)
+        self._company = DeviceCompany(none, none, none, none)
+
+    @property
+    def group(self) -> Ints:
+        return np.full(len(self.special), -1)
+
+    @property
+    def company(self) -> DeviceCompany:
+        return self._company
+
+    def asked(self, name: str) -> Floats:
+        return np.full(len(self.special), ASSIGNMENT_DEFAULTS[name])
+
+    def asked_by(self, name: str, rows: Ints) -> Floats:
+        return np.full(len(rows), ASSIGNMENT_DEFAULTS[name])
+
+    def mates(self, at: int) -> list[int]:
+        return []
 
 
 class Neighbour(NamedTuple):
@@ -182,9 +249,9 @@ class Gangs:
         """The nodes of one gang, each once."""
         return tuple(dict.fromkeys(self.seats(at)))
 
-    def mates(self, at: int) -> Mates:
+    def mates(self, at: int) -> list[Mate]:
         """The other gangs on a gang's devices; where it shares none but is in a group, the others of the group."""
-        return Mates(self, self._granted.mates(at) if self.special[at] else [])
+        return [Mate(self, row) for row in self._granted.mates(at)] if self.special[at] else []
 
     def __getitem__(self, at: int) -> Gang:
         return Gang(self, at)
@@ -211,25 +278,6 @@ class Mate:
         found = self._gangs._grant(self.row)
         assert found is not None, "gangs without a grant share nothing"
         return found
-
-
-class Mates(Sequence[Mate]):
-    """The mates of one gang, by rising row."""
-
-    __slots__ = ("_gangs", "rows")
-
-    def __init__(self, gangs: Gangs, rows: list[int]) -> None:
-        self._gangs, self.rows = gangs, rows
-
-    def __len__(self) -> int:
-        return len(self.rows)
-
-    @overload
-    def __getitem__(self, at: int) -> Mate: ...
-    @overload
-    def __getitem__(self, at: slice) -> list[Mate]: ...
-    def __getitem__(self, at: int | slice) -> Mate | list[Mate]:
-        return [Mate(self._gangs, row) for row in self.rows[at]] if isinstance(at, slice) else Mate(self._gangs, self.rows[at])
 
 
 class Gang:
@@ -288,7 +336,7 @@ class Gang:
         return self._gangs.grants[self._at]
 
     @property
-    def mates(self) -> Mates:
+    def mates(self) -> list[Mate]:
         return self._gangs.mates(self._at)
 
     @property

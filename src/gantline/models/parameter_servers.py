@@ -1,14 +1,20 @@
-"""Training with parameter servers: how fast by servers and workers, and what a job reports (Optimus, EuroSys 2018, section 3.2).
+"""Training with parameter servers: speed by servers, workers and their nodes (Optimus, EuroSys 2018).
 
     asynchronous:  f(p, w) = w / (t0 + t1 w / p + t2 w + t3 p)
     synchronous:   f(p, w) = 1 / (t0 M / w + t1 + t2 w / p + t3 w + t4 p)          M: batch of a step over all workers
 
-Both are linear in t >= 0 as w / f and 1 / f, so that samples of (p, w, f) are fitted by non-negative least squares. Where the cluster has
-bandwidths, the term in w / p speaks of nodes of one rack, and grows or shrinks with the links between a job's servers and workers.
+Both are linear in t >= 0 as w / f and 1 / f, so that samples of (p, w, f) are fitted by non-negative least squares
+(section 3.2). Where the cluster has bandwidths, the term in w / p speaks of nodes of one rack, and grows or shrinks
+with the links between servers and workers.
+
+A server sends and receives the parameters of every worker through its own port, so a step waits for the server whose
+workers are farthest in the mean (theorem 1: few nodes, with equal numbers of both on each). A synchronous job is as
+slow as its slowest worker, an asynchronous one loses what that worker does not do.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -16,12 +22,68 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gantline.core.arrays import Floats
+from gantline.core.cluster import Cluster
 from gantline.core.errors import UsageError, near
 from gantline.core.grant import Grant
 from gantline.core.rng import stream
+from gantline.core.topology import slowest_link
 from gantline.models.convergence import LossCurve
 from gantline.models.model import Gangs, Observed, PerformanceModel
-from gantline.models.server_seats import NO_STRAGGLERS, SERVER, WORKER, Seated, Straggling, left_of
+
+SERVER, WORKER = "ps", "worker"
+
+
+class Straggling(NamedTuple):
+    """How likely a job's workers are slow on a node (something else is at work there), and how fast they are then."""
+
+    chance: float = 0.0
+    speed: float = 1.0
+
+    def on(self, job: str, node: int) -> float:
+        """The speed of a job's workers on a node: always the same one."""
+        return self.speed if self.chance > 0.0 and stream(0, node, f"slow/{job}").random() < self.chance else 1.0
+
+
+NO_STRAGGLERS = Straggling()
+
+
+class Seated(NamedTuple):
+    """The node of each server and of each worker."""
+
+    servers: tuple[int, ...]
+    workers: tuple[int, ...]
+
+    @staticmethod
+    def of(gangs: Gangs, at: int) -> Seated:
+        """Of one gang; without roles it has a server beside every worker."""
+        grant = gangs.grants[at]
+        if grant is None or not grant.workers:
+            nodes = gangs.seats(at)
+            return Seated(nodes, nodes)
+        servers, workers = (tuple(one.node for one in grant.workers if one.role == role) for role in (SERVER, WORKER))
+        return Seated(servers, workers)
+
+    def crossed(self, cluster: Cluster) -> float:
+        """How many times longer its exchanges take than between nodes of one rack; 1 where the cluster has no bandwidths."""
+        if not cluster.bandwidths.known or not self.servers or not self.workers:
+            return 1.0
+        where, means = Counter(self.workers), []
+        for server in set(self.servers):
+            paces = [count * cluster.bandwidths.rack / slowest_link(cluster, (server, node)) for node, count in where.items()]
+            means.append(sum(paces) / len(self.workers))
+        return max(means)
+
+    def speeds(self, job: str, straggling: Straggling) -> list[float]:
+        """The speed of each worker, of one."""
+        return [straggling.on(job, node) for node in self.workers]
+
+
+def left_of(speeds: Sequence[float], mode: str) -> float:
+    """What workers of such speeds leave of the speed of a job."""
+    if not speeds:
+        return 1.0
+    return min(speeds) if mode == "sync" else sum(speeds) / len(speeds)
+
 
 TERMS = {"sync": 5, "async": 4}
 PROFILED = ((1, 1), (1, 2), (2, 1), (2, 4), (4, 2), (4, 4))  # servers and workers of the short runs before a job starts
@@ -64,7 +126,7 @@ def fit_speed(mode: str, batch: float, samples: Sequence[Sequence[float]]) -> Se
     rows = [_parts(mode, p, w, batch) for p, w, _ in samples]
     times = [(w if mode == "async" else 1.0) / f for _, w, f in samples]
     scale = np.array(times)  # relative errors: slow samples must not drown the others
-    from scipy.optimize import nnls  # slow to import, and few runs fit anything
+    from scipy.optimize import nnls  # slow to import: a plain run fits nothing
 
     found, _ = nnls(np.array(rows) / scale[:, None], np.ones(len(times)))
     return ServerSpeed(mode, tuple(found.tolist()) if found.any() else (1.0,) * TERMS[mode], batch)

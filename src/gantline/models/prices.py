@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from math import isfinite
 
 from gantline.core.errors import UsageError, near
-from gantline.core.json_text import loads
+from gantline.core.json_reader import loads
 
 
 def parse_prices(text: str, where: str = "prices") -> dict[str, float]:

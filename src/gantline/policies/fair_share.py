@@ -15,11 +15,11 @@ from typing import Any, ClassVar
 import numpy as np
 
 from gantline.core.arrays import Floats, Ints
+from gantline.core.constraints import param
 from gantline.core.plan import Misfit, Plan
 from gantline.core.policy import Policy
 from gantline.core.queues import ancestors
 from gantline.core.snapshot import Snapshot
-from gantline.core.takes import about
 
 _DIGITS = 6  # usage that is equal to a millionth of a GPU-second is equal: sums have last digits of their own
 _LEAST = 1e-6  # GPU-seconds; what is less is forgotten
@@ -36,12 +36,12 @@ class FairShare(Policy):
 
     by: str = field(
         default="user",
-        metadata=about(
+        metadata=param(
             "whose usage counts: 'user', 'queue', or 'queue,user' (queues first, users inside)", one_of=("user", "queue", "queue,user")
         ),
     )
     half_life: float = field(
-        default=86400.0, metadata=about("seconds after which usage counts half; inf: never forget", above=0.0, unit="seconds")
+        default=86400.0, metadata=param("seconds after which usage counts half; inf: never forget", above=0.0, unit="seconds")
     )
     preempt: bool = field(default=True, metadata={"help": "whether running gangs give way"})
 

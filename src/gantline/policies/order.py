@@ -1,16 +1,18 @@
-"""The classic orders: jobs sorted by a key that is a sum over columns."""
+"""The classic orders: jobs sorted by a key that is a sum over columns, or by the service that they have received."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from gantline.core.arrays import Floats
 from gantline.core.policy import OrderPolicy
 from gantline.core.snapshot import Snapshot
+from gantline.live.service.results_folder import about
 
 
 @dataclass(frozen=True)
@@ -71,3 +73,22 @@ class SmallestFirst(OrderPolicy):
 
     def valid_until(self, snapshot: Snapshot) -> float:
         return math.inf
+
+
+@dataclass(frozen=True)
+class LeastAttainedService(OrderPolicy):
+    """Least attained service first, as Blox counts it (seconds run) or in GPU-seconds."""
+
+    name: ClassVar[str] = "las"
+    paper: ClassVar[str] = "Agarwal et al.: Blox (EuroSys 2024), section 4; Gu et al.: Tiresias (NSDI 2019), section 3.1"
+
+    service: str = field(
+        default="time",
+        metadata=about("what counts as service: 'time' (seconds run) or 'gpu-time' (GPU-seconds)", one_of=("time", "gpu-time")),
+    )
+
+    def key(self, snapshot: Snapshot) -> NDArray[np.float64]:
+        return snapshot.jobs.attained if self.service == "time" else snapshot.jobs.attained_gpu
+
+    def order_moves(self) -> bool:
+        return True

@@ -20,7 +20,7 @@ _POLICIES = Register(
         "srtf": "gantline.policies.order:ShortestRemainingTimeFirst",
         "srsf": "gantline.policies.order:ShortestRemainingServiceFirst",
         "smallest": "gantline.policies.order:SmallestFirst",
-        "las": "gantline.policies.las:LeastAttainedService",
+        "las": "gantline.policies.order:LeastAttainedService",
         "equal-share": "gantline.policies.elastic.policies:EqualShare",
         "fair-share": "gantline.policies.fair_share:FairShare",
         "recorded": "gantline.policies.recorded:Recorded",

@@ -17,9 +17,16 @@ from gantline.core.tables import Tables
 from gantline.core.traffic import Traffic
 from gantline.engine.log import Interval, Log
 from gantline.models.prices import prices_of
-from gantline.policies.placement.parts.columns import WHOLE, PartNodes, TypicalMix
-from gantline.policies.placement.parts.over_time import PartChanges, fragments_over_time
-from gantline.policies.placement.parts.typical import Shape, accepted_models, typical_mix
+from gantline.policies.placement.parts.fragments import (
+    WHOLE,
+    PartChanges,
+    PartNodes,
+    Shape,
+    TypicalMix,
+    accepted_models,
+    fragments_over_time,
+    typical_mix,
+)
 from gantline.simulator.occupancy import busy_by_device
 
 

@@ -48,7 +48,7 @@ from gantline.simulator.summary import changes_of, summarise, what_jobs_held
 from gantline.traces.blocks import TraceBlocks
 from gantline.traces.files.clusters import read_cluster
 from gantline.traces.files.policies import policy_of
-from gantline.traces.write_blocks import write_blocks
+from gantline.traces.write import write_blocks
 
 # --- columns on disk: lines are appended in order, and amended when more is known of them -------------------------------
 _SHARE = 1 << 24  # bytes read at once
@@ -101,7 +101,7 @@ class ColumnFiles:
                 yield share
 
 
-class SpooledLog:
+class LogOnDisk:
     """The log of a run, on disk. It reads as `engine.log.Log` does."""
 
     def __init__(self, folder: Path) -> None:
@@ -264,7 +264,7 @@ class _Kept:
 
     def __init__(self, folder: Path) -> None:
         self.credit = 0.0
-        self.log = SpooledLog(folder)
+        self.log = LogOnDisk(folder)
         self.F = ColumnFiles(folder, "f", dict.fromkeys(_FLOATS, np.float64), np.float64, zero=(Job.LOST,))
         self.I = ColumnFiles(folder, "i", dict.fromkeys(_INTS, np.int32), np.int64)
 

@@ -22,15 +22,14 @@ from gantline.core.cluster import Cluster
 from gantline.core.cluster_json import decode_cluster, encode_cluster
 from gantline.core.errors import NotFoundError, RefusedError, UsageError
 from gantline.core.inputs import Input, Report, decode_input
-from gantline.core.json_reader import Reader, damaged
-from gantline.core.json_text import loads
+from gantline.core.json_reader import Reader, damaged, loads
 from gantline.core.policy import Policy
 from gantline.engine.assembly.spec import OPTIONS, RunSpec
-from gantline.engine.drivers.executors import Scripted
+from gantline.engine.drivers.executors import ScriptedExecutor
 from gantline.engine.drivers.journal import Check, PartedError, PlanDifference, Replayed
 from gantline.simulator.run import Run
 from gantline.simulator.simulate import simulate
-from gantline.traces.files.given_code import GivenCode, only_given
+from gantline.traces.files.python_file import GivenCode, only_given
 from gantline.traces.trace import Trace
 
 VERSION = 2
@@ -158,7 +157,7 @@ def replay(record: RunRecord, policy: Policy, performance: Any = None, code: Giv
     reports = [(received, after, value) for received, after, value in entered if isinstance(value, Report)]
     others = [value for _, _, value in entered if not isinstance(value, Report)]
     if reports:
-        options["executor"] = Scripted(reports)
+        options["executor"] = ScriptedExecutor(reports)
     if performance is not None:
         options["performance"] = performance
     cluster = decode_cluster(Reader(about, record.path))

@@ -2,8 +2,8 @@
 
 A snapshot holds no truth, so a rollout takes estimates as true, or draws. Draws are counter-based: future number 7 has the same work and
 the same newcomers whatever the policy, the order and the processor. An order whose key is a sum of columns runs in one compiled loop that
-counts devices (`drivers.futures`), where placement cannot matter; everything else is rolled forward by the engine (`from_here`), with the
-same result and more slowly.
+counts devices (`drivers.futures`), where placement cannot matter; everything else is rolled forward by the engine (`roll_forward`), with
+the same result and more slowly.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ import numpy as np
 
 from gantline.core.arrays import Floats
 from gantline.core.columns import Job
-from gantline.core.costs import Costs
 from gantline.core.errors import GantlineError, RefusedError, UsageError
+from gantline.core.facts import Costs
 from gantline.core.inputs import Input, Submit
 from gantline.core.phases import FUTURE
 from gantline.core.policy import OrderPolicy, Policy
@@ -30,23 +30,22 @@ from gantline.engine.drivers.futures.case import CountedFutures, FutureBounds, c
 from gantline.engine.drivers.futures.places import FutureAmount, FutureCase, Newcomer
 from gantline.engine.drivers.key_reading import read_key
 from gantline.policies.admission.rules import AdmissionRule, find_admission
-from gantline.simulator.from_here import FromHere, Rolled, private_tables
+from gantline.simulator.roll_forward import Rolled, RollForward, private_tables
 from gantline.simulator.uncertainty import Uncertainty
-from gantline.traces.files.placements import GivenPlacement
-from gantline.traces.files.policies import policy_of
+from gantline.traces.files.policies import GivenPlacement, policy_of
 
 # --- newcomers of many futures as one table -----------------------------------------------------------------------------
 _PLAIN = frozenset({"id", "gpus", "estimate", "priority", "user", "queue", "model"})  # what leaves a job one way to run
 
 
-class Coming(NamedTuple):
+class NewcomerTable(NamedTuple):
     """Newcomers by (future, what, number); those that are missing arrive never. `sizes` are the gang sizes that occur."""
 
     table: Floats
     sizes: tuple[int, ...]
 
 
-def coming_rows(futures: Sequence[list[Input]]) -> Coming | None:
+def newcomer_table(futures: Sequence[list[Input]]) -> NewcomerTable | None:
     """The table; None: some input is more than a job with devices and an amount of work."""
     most = max((len(each) for each in futures), default=0)
     table = np.zeros((len(futures), len(Newcomer), most))
@@ -61,7 +60,7 @@ def coming_rows(futures: Sequence[list[Input]]) -> Coming | None:
             estimates = float(one.job.get("estimate", one.work)), float(one.job.get("priority", 0.0))
             table[number, :, place] = (one.time, need, one.work, *estimates)
             sizes.add(need)
-    return Coming(table, tuple(sorted(sizes)))
+    return NewcomerTable(table, tuple(sorted(sizes)))
 
 
 # --- one policy as it would decide from an instant on -------------------------------------------------------------------
@@ -148,9 +147,9 @@ class Prepared:
             return None
         return case_of(self.snapshot, self.rules, policy, found.key, None if found.numbers is None else found.numbers[rows], bounds)
 
-    def from_here(self, held: Sequence[int]) -> FromHere:
+    def roll_forward(self, held: Sequence[int]) -> RollForward:
         """The instant as the engine takes it; `held` are the positions of jobs that admission has not let in yet."""
-        return FromHere(self.snapshot, self.policy, self.rules, self.admission, held if math.isfinite(self.load_limit) else ())
+        return RollForward(self.snapshot, self.policy, self.rules, self.admission, held if math.isfinite(self.load_limit) else ())
 
 
 # --- the futures --------------------------------------------------------------------------------------------------------
@@ -252,7 +251,7 @@ def rollout(
     if newcomers is not None:
         coming = [list(newcomers(stream(seed, number, "newcomers"))) for number in range(len(work))]
     events = list(inputs)
-    rows = coming_rows(coming if newcomers is not None else coming[:1]) if not events and not spending else None
+    rows = newcomer_table(coming if newcomers is not None else coming[:1]) if not events and not spending else None
     is_drawn = not isinstance(draws, np.ndarray) and draws > 0
     limits = _Limits(until, costs, tuple(held), seconds, {}, spending, rows, is_drawn)
     found = []
@@ -288,7 +287,7 @@ class _Limits:
     seconds: float
     known: dict[Any, Any]  # cases and rules that candidates share
     spending: bool
-    rows: Coming | None  # the newcomers, where futures that count devices can say all that enters
+    rows: NewcomerTable | None  # the newcomers, where futures that count devices can say all that enters
     is_drawn: bool  # whether each future has times and speeds of its own
 
 
@@ -331,7 +330,7 @@ def _futures(
 def _by_engine(prepared: Prepared, work: Floats, inputs: Sequence[list[Input]], limits: _Limits) -> Futures:
     """One future after the other, by the engine."""
     rolled: list[Rolled] = []
-    budget, here = CpuBudget(limits.seconds), prepared.from_here(limits.held)
+    budget, here = CpuBudget(limits.seconds), prepared.roll_forward(limits.held)
     for number, (line, events) in enumerate(zip(work, inputs)):
         if rolled and budget.over:
             break

@@ -17,7 +17,7 @@ from gantline.core.tables import Tables
 from gantline.core.units import human_seconds
 from gantline.engine.drivers.journal import Journal
 from gantline.engine.log import Interval, Log
-from gantline.engine.refusals import Refused
+from gantline.engine.policy_failures import Refused
 from gantline.simulator.figures import sharing_columns
 from gantline.simulator.occupancy import Held, held_by_job
 from gantline.simulator.run_columns import STATES, JobColumns, RunColumns, jobs_of_tables, spans_of_log

@@ -17,7 +17,6 @@ from gantline.core.reasons import Reason, slug
 from gantline.core.tables import Tables
 from gantline.engine.log import Interval, Log
 from gantline.simulator.occupancy import Held
-from gantline.traces.schema import filled
 
 STATES = ("future", "waiting", "running", "completed", "failed", "cancelled", "rejected")
 """What a job of a frame may have come to; a column of arrays holds the place in this list, or `OTHER`."""
@@ -196,11 +195,11 @@ def series_of_frame(series: pl.DataFrame) -> SeriesColumns:
 
 
 def _floats(column: pl.Series, empty: float) -> Floats:
-    return filled(column.cast(pl.Float64), empty).to_numpy()
+    return column.cast(pl.Float64).fill_null(empty).to_numpy()
 
 
 def _ints(column: pl.Series) -> Ints:
-    return filled(column.cast(pl.Int64), 0).to_numpy()
+    return column.cast(pl.Int64).fill_null(0).to_numpy()
 
 
 def _codes(column: pl.Series, codes: dict[str, int], other: int) -> Ints:

@@ -32,7 +32,7 @@ from gantline.engine.drivers.journal import Journal
 from gantline.engine.drivers.key_reading import Hint, read_key
 from gantline.engine.drivers.simulation import Simulation, make_driver, report_on
 from gantline.engine.imitations.registry import find_imitation, find_scope
-from gantline.engine.lost_turns import Incident
+from gantline.engine.policy_failures import Incident
 from gantline.engine.regime import Regime, find_regime, regime_names
 from gantline.engine.state import State
 from gantline.models.goodput.online import OnlineGoodput

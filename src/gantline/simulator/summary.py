@@ -14,7 +14,7 @@ from gantline.core.arrays import Bools, Floats
 from gantline.core.cluster import Cluster
 from gantline.core.columns import Device, Job, Node
 from gantline.core.errors import UsageError
-from gantline.core.node_events import NodeEvent
+from gantline.core.inputs import NodeEvent
 from gantline.core.phases import COMPLETED, FUTURE
 from gantline.core.policy import Policy
 from gantline.core.reasons import Reason
@@ -172,6 +172,7 @@ def summarise(
         "loop": simulation.loop.name,
         "loop_refused": simulation.loop.refused,
         "lost_turns": engine.turns.total,
+        "slow_commits": engine.grants.slow_commits,
         "incidents": len(engine.incidents),
         "notices": len(engine.notices),
         **({"in_charge": [(one.since, one.policy, one.why) for one in engine.in_charge]} if engine.in_charge else {}),

@@ -10,7 +10,7 @@ import polars as pl
 
 from gantline.core.cluster import Cluster
 from gantline.core.errors import near
-from gantline.traces.finding import Finding
+from gantline.traces.faults import Finding
 from gantline.traces.options import parse_options
 from gantline.traces.trace import Trace
 

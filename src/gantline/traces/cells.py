@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import numpy as np
 import polars as pl
 
 from gantline.traces.dates import DATE, seconds_of_words
-from gantline.traces.finding import REPAIR, Finding
-from gantline.traces.schema import COLUMNS, FEW, REQUIRED, TraceColumn
+from gantline.traces.faults import REPAIR, Finding
+from gantline.traces.schema import COLUMNS, REQUIRED, TraceColumn
 
 _MOST = 2**53  # beyond this a float cannot tell one whole number from the next
-_SPACE, _BEYOND_ASCII = 0x20, 0x80  # spaces are at most the first, or at least the second
 
 
 def typed(frame: pl.DataFrame) -> tuple[pl.DataFrame, list[Finding]]:
@@ -53,29 +51,11 @@ def _text(series: pl.Series, column: TraceColumn, findings: list[Finding]) -> pl
             return text
         one_of = f"one of {', '.join(column.words)}, or empty"
         findings.append(_found(name, unknown, text, name + " {cell!r} is unknown", one_of))
-    if not _bare(text) and (spaced := (text.str.strip_chars() != text).fill_null(False)).any():
+    spaced = (text.str.strip_chars() != text).fill_null(False)
+    if spaced.any():
         fix = f"remove the spaces: {REPAIR}"
         findings.append(_found(name, spaced, text, "{cell!r} has spaces around it", fix, True))
     return text
-
-
-def _bare(text: pl.Series) -> bool:
-    """Whether no space is around a cell.
-
-    In a long column the first and the last byte of each tell, which cost half of a trimmed copy to look at; in a short one any question to
-    polars costs more than the cells themselves.
-    """
-    if len(text) <= FEW:
-        return all(cell == cell.strip() for cell in text.to_list() if cell)
-    cells = text.cast(pl.Binary).bin
-    if not hasattr(cells, "get"):  # polars of 2025
-        return False
-    return all(_within(cells.get(at, null_on_oob=True).drop_nulls(), _SPACE + 1, _BEYOND_ASCII - 1) for at in (0, -1))
-
-
-def _within(numbers: pl.Series, least: int, most: int) -> bool:
-    """Whether each cell holds a number in this range."""
-    return not numbers.null_count() and numbers.is_between(least, most).all()
 
 
 def _number(series: pl.Series, column: TraceColumn, findings: list[Finding]) -> pl.Series:
@@ -84,12 +64,8 @@ def _number(series: pl.Series, column: TraceColumn, findings: list[Finding]) -> 
         fix = "give seconds from the start of the trace" if series.dtype.is_temporal() else "give a number"
         findings.append(Finding(name, f"holds {series.dtype} values, not numbers", fix))
         return pl.Series(name, [None] * len(series), dtype=column.dtype)
-    if series.dtype == pl.Int64 and column.kind == "whole" and _within(series, -_MOST, _MOST):
-        return series
     raw = series.replace("", None) if series.dtype == pl.String else series
     number = raw.cast(pl.Float64, strict=False)
-    if _faultless(number, column):
-        return number if column.kind == "number" else number.cast(pl.Int64)
     malformed = raw.is_not_null() & number.is_null()
     if malformed.any():
         trimmed = raw.cast(pl.String).str.strip_chars().cast(pl.Float64, strict=False).is_not_null()
@@ -122,16 +98,6 @@ def _number(series: pl.Series, column: TraceColumn, findings: list[Finding]) -> 
     if huge.any():
         findings.append(_found(name, huge, number, "{cell:g} is too large", "give a number of things that exist"))
     return number.floor().cast(pl.Int64, strict=False)
-
-
-def _faultless(number: pl.Series, column: TraceColumn) -> bool:
-    """Whether every cell is a finite number, and whole where it must be, as in nearly all columns: asked by one look instead of ten."""
-    if number.null_count():
-        return False
-    values = number.to_numpy()
-    if not np.isfinite(values).all():
-        return False
-    return column.kind == "number" or bool(((values == np.floor(values)) & (np.abs(values) <= _MOST)).all())
 
 
 def _number_fix(column: TraceColumn) -> str:

@@ -16,11 +16,27 @@ import polars as pl
 
 from gantline.core.errors import UsageError, near
 from gantline.core.units import LONGEST
-from gantline.traces.aliases import alias_of
-from gantline.traces.finding import REPAIR, Finding
-from gantline.traces.loss_curves import losses_of
-from gantline.traces.options import CPU_ONLY_PATTERN, OPTIONS_PATTERN
+from gantline.traces.options import CPU_ONLY_PATTERN, OPTIONS_PATTERN, losses_of
+from gantline.traces.rename import alias_of
 from gantline.traces.schema import COLUMNS, REQUIRED
+
+REPAIR = "gantline trace check FILE --repair OUT"
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One kind of contradiction and the rows that show it; no rows: the table as a whole."""
+
+    field: str
+    what: str
+    fix: str
+    repairable: bool = False
+    rows: tuple[int, ...] = ()
+    cells: pl.DataFrame | None = None
+
+    def describe(self, position: int) -> str:
+        """The sentence about the row at ``rows[position]``."""
+        return self.what if self.cells is None else self.what.format(**self.cells.row(position, named=True))
 
 
 @dataclass(frozen=True)
@@ -191,36 +207,8 @@ def _no_curves(frame: pl.DataFrame) -> Iterator[Finding]:
             yield Finding("loss", error.what, error.fix, False, tuple(rows))
 
 
-# Up to so many names, to count them by their hashes takes less time than to compare neighbours.
-_QUICKLY_COUNTED = 20_000
-
-
-def _distinct(names: pl.Series) -> bool:
-    """Whether no name is there twice.
-
-    Most traces count their jobs, so that each name only has to be compared with the one above it. Else only names whose hashes,
-    cut to half for a quick sort, are not alone are compared themselves. In a short list, they all are.
-    """
-    if len(names) <= _QUICKLY_COUNTED:
-        return names.n_unique() == len(names)
-    if _counted(names.head(1000)) and _counted(names):
-        return True
-    half = names.hash().to_numpy().astype(np.uint32)
-    ordered = np.sort(half)
-    shared = ordered[1:][ordered[1:] == ordered[:-1]]
-    alike = names.filter(pl.Series(half).is_in(shared)) if len(shared) else names.clear()
-    return alike.n_unique() == len(alike)
-
-
-def _counted(names: pl.Series) -> bool:
-    """Whether each name is longer than the one above it, or as long and later in the alphabet, as in j8, j9, j10."""
-    length = names.str.len_bytes()
-    later = (length > length.shift(1)) | ((length == length.shift(1)) & (names > names.shift(1)))
-    return not names.null_count() and later.all()
-
-
 def _repeated(frame: pl.DataFrame) -> Iterator[Finding]:
-    if "job" not in frame.columns or _distinct(frame["job"]):
+    if "job" not in frame.columns or frame["job"].n_unique() == frame.height:
         return
     again = ~frame["job"].is_first_distinct() & frame["job"].is_not_null()
     exact = again & ~frame.select(pl.struct(pl.all()).is_first_distinct()).to_series()

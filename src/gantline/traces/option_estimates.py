@@ -15,6 +15,7 @@ from gantline.core.errors import TraceError, UsageError
 from gantline.core.rng import stream
 from gantline.core.tables import Tables
 from gantline.models.estimate_chain import Estimates
+from gantline.models.sampling import Sampler, Seat
 from gantline.traces.trace import Trace
 
 
@@ -89,8 +90,6 @@ def declared_errors(tables: Tables, trace: Trace) -> Floats:
 
 def sampled_errors(tables: Tables, sigma: float, seed: int) -> Floats:
     """Relative errors per type and job that profiling leaves: two short runs per type, each off by a part, and a line through them."""
-    from gantline.models.sampling import Sampler, Seat
-
     options, sampler = tables.options, Sampler(shortest=0.0)
     found = np.zeros((len(tables.cluster.types), tables.I.shape[1]))
     for row, (first, count) in enumerate(zip(tables.I[Job.OPTION_FIRST].tolist(), tables.I[Job.OPTION_COUNT].tolist())):

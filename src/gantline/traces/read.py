@@ -20,7 +20,7 @@ from pathlib import Path
 import polars as pl
 
 from gantline.core.errors import TraceError, UsageError
-from gantline.core.json_text import loads
+from gantline.core.json_reader import loads
 from gantline.traces.schema import COLUMNS
 from gantline.traces.unpack import most_unpacked, refuse_other_encodings, unpack
 

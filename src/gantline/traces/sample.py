@@ -13,7 +13,7 @@ import polars as pl
 
 from gantline.core.errors import UsageError
 from gantline.core.units import human_seconds
-from gantline.traces.exact import divide
+from gantline.traces.dates import divide
 from gantline.traces.trace import Trace
 
 

@@ -97,15 +97,6 @@ def fill_empty(frame: pl.DataFrame) -> pl.DataFrame:
     return frame.with_columns(fills) if fills else frame
 
 
-FEW = 1000
-"""Up to so many rows, a question to polars costs more than a look at the cells themselves."""
-
-
-def filled(series: pl.Series, value: object) -> pl.Series:
-    """The column with a value, or another column's, in its empty cells; a whole one, as nearly all are, is not even asked."""
-    return series.fill_null(value) if series.null_count() else series  # a question to polars costs more than a small run
-
-
 #: native columns that policies read as metrics: the others have a column of their own in a snapshot, or say how the job ends
 _METRICS = frozenset({"cpus", "memory", "gpu_demand", "batch_size"})
 

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
+from rich.console import Group
+from rich.markup import escape
+from rich.table import Table
 
 from gantline.core.errors import UsageError
 from gantline.core.units import human_seconds
 from gantline.traces.trace import Trace
-
-if TYPE_CHECKING:
-    from rich.console import Group
-    from rich.table import Table
 
 QUANTILES = (0.0, 0.05, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99, 1.0)
 DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
@@ -130,16 +128,12 @@ def series(trace: Trace) -> dict[str, pl.DataFrame]:
 
 def render(found: TraceStats, most: int = 8) -> Group:
     """Tables for a terminal: the overview, then sizes, people and outcomes, each with its ``most`` frequent rows."""
-    from rich.console import Group
-
     known = {"GPUs": found.sizes, "user": found.users, "queue": found.queues, "outcome": found.outcomes}
     return Group(overview(found), *(share_table(name, rows, most) for name, rows in known.items() if rows))
 
 
 def overview(found: TraceStats) -> Table:
     """The numbers that describe a trace as a whole, two columns."""
-    from rich.table import Table
-
     busy = max(range(24), key=found.hour_of_day.__getitem__)
     gap, mean = human_seconds(found.mean_gap or 0.0), human_seconds(found.mean_duration)
     middle, tail = human_seconds(found.durations[0.5]), human_seconds(found.durations[0.99])
@@ -165,9 +159,6 @@ def overview(found: TraceStats) -> Table:
 
 def share_table(name: str, rows: tuple[ShareOfJobs, ...], most: int = 8) -> Table:
     """Jobs and GPU time by one column; what is beyond ``most`` rows is summed up in the last one."""
-    from rich.markup import escape
-    from rich.table import Table
-
     table = Table(name, "jobs", "% of jobs", "% of GPU time")
     shown = rows if len(rows) <= most else rows[: most - 1]
     rest = rows[len(shown) :]

@@ -7,20 +7,19 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
 from gantline.core.arrays import Floats, Ints
 from gantline.core.errors import TraceError, UsageError
-from gantline.traces.drawn import MOST, Drawn, codes_of
-from gantline.traces.schema import COLUMNS, REQUIRED, fill_empty, filled, is_metric, unknown_columns
-
-if TYPE_CHECKING:
-    from gantline.traces.finding import Finding
-    from gantline.traces.read import RawTable
+from gantline.traces.cells import typed
+from gantline.traces.faults import Finding, contradictions, missing_columns
+from gantline.traces.read import RawTable, read_table
+from gantline.traces.rename import alias_of, native
+from gantline.traces.schema import COLUMNS, REQUIRED, fill_empty, is_metric, unknown_columns
+from gantline.traces.write import write_frame
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,10 +28,10 @@ class Trace:
 
     ``source`` says where the rows come from and ``notes`` what was dropped, repaired or assumed on the way. Build one
     with :meth:`load`, :meth:`from_frame` or :meth:`from_records`, which check every row; the constructor only checks
-    that the required columns are there with their types. What a generator has drawn becomes a frame when it is asked for.
+    that the required columns are there with their types.
     """
 
-    given: pl.DataFrame | Drawn
+    frame: pl.DataFrame
     source: str = ""
     notes: tuple[str, ...] = ()
 
@@ -40,9 +39,7 @@ class Trace:
         for name in REQUIRED:
             if name not in self.columns:
                 raise TraceError(f"column '{name}' is missing", file=self.source, field=name)
-        if isinstance(self.given, Drawn):
-            return
-        for name, dtype in self.given.schema.items():
+        for name, dtype in self.frame.schema.items():
             if name in COLUMNS and dtype != COLUMNS[name].dtype:
                 what = f"holds {dtype} values, not {COLUMNS[name].dtype.__name__}"
                 raise TraceError(what, file=self.source, field=name, fix="use Trace.from_frame")
@@ -61,11 +58,9 @@ class Trace:
         >>> Trace.load("accounting.txt", format="sacct", keep="all")
         """
         if format:
-            from gantline.traces.importers.registry import read_as
+            from gantline.traces.importers.registry import read_as  # importers make traces
 
             return read_as(format, path, options, cls)
-        from gantline.traces.read import read_table
-
         return cls.from_table(read_table(Path(path)))
 
     @classmethod
@@ -74,7 +69,7 @@ class Trace:
 
         >>> Trace.generate("philly", seed=1, jobs=2000, gpus=128, load=0.9)
         """
-        from gantline.traces.generators.registry import make
+        from gantline.traces.generators.registry import make  # generators make traces
 
         return make(name, seed, settings, cls)
 
@@ -91,8 +86,6 @@ class Trace:
     @classmethod
     def from_frame(cls, frame: Any, source: str = "frame", notes: Iterable[str] = ()) -> Trace:
         """The trace in a polars frame, a pandas frame, or anything else that polars can take rows from."""
-        from gantline.traces.read import RawTable
-
         if not isinstance(frame, pl.DataFrame):
             frame = _from_pandas(frame) if hasattr(frame, "dtypes") else pl.DataFrame(frame)
         return cls.from_table(RawTable(frame, source), notes)
@@ -100,8 +93,6 @@ class Trace:
     @classmethod
     def from_records(cls, records: Iterable[Mapping[str, Any]], source: str = "records") -> Trace:
         """The trace in a list of mappings, one per job."""
-        from gantline.traces.read import RawTable
-
         rows = [dict(record) for record in records]
         names = dict.fromkeys(name for row in rows for name in row)
         columns = {name: pl.Series(name, [row.get(name) for row in rows], strict=False) for name in names}
@@ -110,10 +101,6 @@ class Trace:
     @classmethod
     def from_table(cls, raw: RawTable, notes: Iterable[str] = ()) -> Trace:
         """The trace in rows that know their lines; refuses the first contradictory one."""
-        from gantline.traces.cells import typed
-        from gantline.traces.faults import contradictions, missing_columns
-        from gantline.traces.rename import native
-
         if raw.frame.width == 0:
             raise raw.error("holds no jobs", fix="a trace needs at least one row")
         named, said = native(raw.frame)
@@ -137,27 +124,16 @@ class Trace:
 
     def save(self, path: str | Path) -> Path:
         """Write the rows to a ``.csv``, ``.jsonl`` or ``.parquet`` file (``.gz`` may follow the first two)."""
-        from gantline.traces.write import write_frame
-
         return write_frame(self.frame, Path(path))
-
-    @cached_property
-    def frame(self) -> pl.DataFrame:
-        """The rows as a polars frame."""
-        return self.given.frame() if isinstance(self.given, Drawn) else self.given
 
     @property
     def columns(self) -> Sequence[str]:
         """The names of the columns."""
-        return tuple(self.given.columns)
-
-    def numbers(self, name: str) -> NDArray[Any]:
-        """A column of numbers; not a number where a cell is empty."""
-        return self.given.columns[name] if isinstance(self.given, Drawn) else self.given[name].to_numpy()
+        return tuple(self.frame.columns)
 
     def texts(self, name: str) -> list[str]:
         """A column of text."""
-        return list(self.given.columns[name]) if isinstance(self.given, Drawn) else self.given[name].to_list()
+        return self.frame[name].to_list()
 
     def codes(self, name: str) -> tuple[list[str], Ints]:
         """The texts of a column in order of appearance, and a number per row that says which; an empty cell is the empty text.
@@ -165,18 +141,11 @@ class Trace:
         Worked out once: many runs may read the same trace.
         """
         if name not in self._codes:
-            self._codes[name] = self._coded(name)
+            column = self.frame[name].cast(pl.String).fill_null("")
+            names = column.unique(maintain_order=True)
+            self._codes[name] = names.to_list(), column.cast(pl.Enum(names)).to_physical().cast(pl.Int64).to_numpy()
         texts, code = self._codes[name]
         return list(texts), code
-
-    def _coded(self, name: str) -> tuple[list[str], Ints]:
-        if isinstance(self.given, Drawn):
-            return self.given.codes(name)
-        column = filled(self.given[name], "").cast(pl.String)
-        if len(column) <= MOST:
-            return codes_of(column.to_list())
-        names = column.unique(maintain_order=True)
-        return names.to_list(), column.cast(pl.Enum(names)).to_physical().to_numpy()
 
     @cached_property
     def metrics(self) -> Mapping[str, Floats]:
@@ -184,14 +153,8 @@ class Trace:
 
         Policies and performance models read these columns. Worked out once, and read-only.
         """
-        found: dict[str, Floats] = {}
-        for name in filter(is_metric, self.columns):
-            if isinstance(self.given, Drawn):
-                cells = self.given.columns[name]
-                found |= {} if isinstance(cells, list) else {name: cells.astype(np.float64)}
-            elif self.given.schema[name].is_numeric():
-                found[name] = filled(self.given[name].cast(pl.Float64), np.nan).to_numpy()
-        return found
+        numeric = (name for name in self.columns if is_metric(name) and self.frame.schema[name].is_numeric())
+        return {name: self.frame[name].cast(pl.Float64).fill_null(np.nan).to_numpy() for name in numeric}
 
     @cached_property
     def _codes(self) -> dict[str, tuple[list[str], Ints]]:
@@ -201,16 +164,15 @@ class Trace:
     def hash(self) -> str:
         """SHA-256 of the content, the same for every file format and column order."""
         digest = hashlib.sha256()
-        given = self.given
         for name in sorted(self.columns):
-            kind = given.kind(name) if isinstance(given, Drawn) else given[name].dtype
-            digest.update(f"{name}\0{kind}\0{len(self)}\0".encode())
-            for part in given.content(name) if isinstance(given, Drawn) else content(given[name]):
+            column = self.frame[name]
+            digest.update(f"{name}\0{column.dtype}\0{len(self)}\0".encode())
+            for part in content(column):
                 digest.update(part)
         return digest.hexdigest()
 
     def __len__(self) -> int:
-        return len(self.given)
+        return self.frame.height
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Trace) and self.hash == other.hash
@@ -237,9 +199,9 @@ def content(series: pl.Series) -> Iterator[bytes]:
     """What a column holds, in the parts that are hashed one after the other: which cells are empty, then numbers, or lengths and texts."""
     yield series.is_null().to_numpy().tobytes() if series.null_count() else bytes(len(series))
     if series.dtype.is_numeric():
-        yield np.ascontiguousarray(filled(series, 0).to_numpy()).tobytes()
+        yield np.ascontiguousarray(series.fill_null(0).to_numpy()).tobytes()
     else:
-        text = filled(series.cast(pl.String), "") if not series.dtype.is_nested() else _json(series)
+        text = series.cast(pl.String).fill_null("") if not series.dtype.is_nested() else _json(series)
         yield text.str.len_bytes().to_numpy().tobytes()
         yield "".join(text.to_list()).encode()
 
@@ -258,7 +220,5 @@ def _from_pandas(frame: Any) -> pl.DataFrame:
 
 def _unread(name: str, frame: pl.DataFrame) -> str:
     """The native column that an unknown name stands for, if the table has none of that name."""
-    from gantline.traces.aliases import alias_of
-
     native = alias_of(name) or ""
     return "" if native in frame.columns else native

@@ -1,16 +1,20 @@
-"""Writing a table so that half of it is never seen: to a temporary name first, then renamed."""
+"""Writing a table, at once or in blocks, so that half of it is never seen: to a temporary name, then renamed."""
 
 from __future__ import annotations
 
 import gzip
 import io
 import os
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import polars as pl
+import polars.selectors as cs
+from polars.io.plugins import register_io_source
 
 from gantline.core.errors import NotFoundError, UsageError
-from gantline.core.formulas import FORMULA, NUMBER
+from gantline.core.plain_text import FORMULA, NUMBER
 
 FORMATS = (".csv", ".csv.gz", ".jsonl", ".jsonl.gz", ".ndjson", ".ndjson.gz", ".parquet")
 
@@ -61,3 +65,35 @@ def _flat(frame: pl.DataFrame) -> pl.DataFrame:
     texts = [name for name, dtype in flat.schema.items() if dtype == pl.String]
     formula = pl.col(texts).str.contains(FORMULA) & ~pl.col(texts).str.contains(NUMBER) if texts else None
     return flat if formula is None else flat.with_columns(pl.when(formula).then("'" + pl.col(texts)).otherwise(pl.col(texts)).name.keep())
+
+
+def write_blocks(frames: Iterator[pl.DataFrame], path: Path) -> Path:
+    """Write frames, one below the other, in the format that the end of the name asks for; what is not known is left empty."""
+    ending = ending_of(path)
+    known = (frame.with_columns(cs.float().fill_nan(None)) for frame in frames)
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        if ending == ".parquet":
+            _parquet(known, temporary)
+        else:
+            with temporary.open("wb") as raw:
+                zipped = ending.endswith(".gz")
+                packed: Any = gzip.GzipFile(fileobj=raw, mode="wb", compresslevel=6, filename="", mtime=0) if zipped else raw
+                for number, frame in enumerate(known):
+                    packed.write(encode(frame, ending.removesuffix(".gz"), header=number == 0))
+                if zipped:
+                    packed.close()
+        os.replace(temporary, path)
+    finally:
+        temporary.unlink(missing_ok=True)
+    return path
+
+
+def _parquet(frames: Iterator[pl.DataFrame], path: Path) -> None:
+    first = next(frames)
+
+    def source(columns: Any, predicate: Any, rows: Any, size: Any) -> Iterator[pl.DataFrame]:
+        yield first
+        yield from frames
+
+    register_io_source(source, schema=first.schema).sink_parquet(path, statistics=True)

@@ -58,7 +58,7 @@ def parts(made: tuple[Engine, Any]) -> dict[str, Any]:
         "regime": snapshot.regime,
         "round": snapshot.round,
         "seed": snapshot.seed,
-        "stops": (engine.sparing.grace, engine.sparing.turn),
+        "stops": (engine.preemption_grace.grace, engine.preemption_grace.turn),
     }
     return told | {"policy": engine.policy, "way": state.regime, "placement": state.placement, "admission": admission}
 

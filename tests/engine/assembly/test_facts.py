@@ -9,9 +9,8 @@ from typing import Any
 import pytest
 
 from gantline import Policy, simulate
-from gantline.core.costs import Costs
 from gantline.core.errors import UsageError
-from gantline.core.facts import NO_FACTS, Facts
+from gantline.core.facts import NO_FACTS, Costs, Facts
 from gantline.core.plan import Plan
 from gantline.core.snapshot import Snapshot
 from gantline.core.snapshot_json import decode_snapshot, encode_snapshot

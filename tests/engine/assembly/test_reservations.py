@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,9 +9,8 @@ import pytest
 from gantline.core.errors import TraceError
 from gantline.simulator.run import Run
 from gantline.simulator.simulate import simulate
+from gantline.traces.files.profiles import MADE_UP
 from gantline.traces.trace import Trace
-
-PROFILES = Path(__file__).parents[3] / "examples" / "profiles"
 
 
 def job(name: str, arrival: float, **cells: Any) -> dict[str, Any]:
@@ -52,7 +50,7 @@ def test_of_several_ways_the_reserved_one_is_taken() -> None:
 
 def test_with_profiles_the_reserved_size_is_had_at_once() -> None:
     jobs = [job(name, 0.0, app="vision", batch_size=256, reserved=kept) for name, kept in (("a", ""), ("kept", "small:4"))]
-    found = run(*jobs, cluster="small:2x4", profiles=PROFILES, round=60.0)
+    found = run(*jobs, cluster="small:2x4", profiles=MADE_UP, round=60.0)
     assert {spell[2:] for spell in spells(found, "kept")} == {("small", 4)}
     assert spells(found, "a")[0][3] == 1  # who has none begins with one
 
@@ -64,7 +62,7 @@ def test_what_cannot_be_kept_is_refused(reserved: str, told: str) -> None:
     with pytest.raises(TraceError, match=told):
         run(job("kept", 0.0, reserved=reserved))
     with pytest.raises(TraceError, match="which it cannot have"):
-        run(job("kept", 0.0, app="vision", batch_size=256, reserved="small:64"), cluster="small:2x4", profiles=PROFILES)
+        run(job("kept", 0.0, app="vision", batch_size=256, reserved="small:64"), cluster="small:2x4", profiles=MADE_UP)
 
 
 def test_policies_that_know_no_reservations_say_so() -> None:

@@ -13,9 +13,9 @@ import pytest
 from gantline.cli.options import RunOptions
 from gantline.cli.simulate import SingleRunOptions
 from gantline.core.arrays import Floats
-from gantline.core.costs import Costs
 from gantline.core.errors import UsageError
-from gantline.core.node_events import NodeEvent
+from gantline.core.facts import Costs
+from gantline.core.inputs import NodeEvent
 from gantline.core.policy import OrderPolicy
 from gantline.core.snapshot import Snapshot
 from gantline.engine.assembly.finders import FINDERS

@@ -14,7 +14,7 @@ from gantline.core.policy import OrderPolicy
 from gantline.core.snapshot import Snapshot
 from gantline.core.snapshot_json import decode_snapshot
 from gantline.engine.assembly.rules import RunRules
-from gantline.simulator.from_here import FromHere
+from gantline.simulator.roll_forward import RollForward
 from gantline.simulator.rollout import Candidate, rollout
 from gantline.simulator.simulate import simulate
 from gantline.traces.files.policies import load_policy
@@ -64,7 +64,7 @@ def check(snapshot: Snapshot, name: str, settings: dict[str, Any], work: Floats,
     policy = load_policy(name.split()[0], settings)
     counted = rollout(snapshot, policy, draws=work, **how)[0]
     assert counted.counted, name
-    engine = FromHere(snapshot, policy, RunRules.at(snapshot))
+    engine = RollForward(snapshot, policy, RunRules.at(snapshot))
     inputs = [list(how["newcomers"](np.random.default_rng(0)))] * len(work) if "newcomers" in how else [[]] * len(work)
     for line, start, finish, events in zip(work, counted.start, counted.finish, inputs):
         plain = engine.roll(line, how.get("until", np.inf), events)
@@ -125,7 +125,7 @@ def test_a_key_that_can_be_read_is_counted_too() -> None:
     work = whole_work(snapshot, 4)
     counted = rollout(snapshot, BySize(), draws=work)[0]
     assert counted.counted
-    plain = FromHere(snapshot, BySize(), RunRules.at(snapshot))
+    plain = RollForward(snapshot, BySize(), RunRules.at(snapshot))
     assert [plain.roll(line).finish.tolist() for line in work] == counted.finish.tolist()
 
 
@@ -197,4 +197,4 @@ def test_futures_in_which_gangs_stop_again_and_again_are_those_of_the_engine() -
     snapshot = instant(5, 8, 120, sizes=(1, 1, 2, 4, 8))
     work = whole_work(snapshot, 5, 4)
     check(snapshot, "srtf", {}, work)
-    assert FromHere(snapshot, load_policy("srtf"), RunRules.at(snapshot)).roll(work[0]).decisions > 200
+    assert RollForward(snapshot, load_policy("srtf"), RunRules.at(snapshot)).roll(work[0]).decisions > 200

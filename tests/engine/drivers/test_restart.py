@@ -16,7 +16,7 @@ from gantline.policies.registry import make_policy
 
 
 @dataclass
-class Scripted:
+class ScriptedExecutor:
     """An executor that says what it is told to say, and keeps the orders."""
 
     reports: list[Report] = field(default_factory=list)
@@ -37,7 +37,7 @@ class Scripted:
         pass
 
 
-def restarted(*reports: Report) -> tuple[Simulation, Scripted]:
+def restarted(*reports: Report) -> tuple[Simulation, ScriptedExecutor]:
     """Job 0 runs on both devices, job 1 waits; then the loop is made anew."""
     jobs = [{"job": "a", "arrival": 0.0, "gpus": 2, "duration": 100.0}, {"job": "b", "arrival": 0.0, "gpus": 2, "duration": 50.0}]
     engine = engine_of(jobs, "1x2")
@@ -48,7 +48,7 @@ def restarted(*reports: Report) -> tuple[Simulation, Scripted]:
     assert plan is not None
     engine.commit(plan)
     engine.state.now = 20.0
-    executor = Scripted(list(reports))
+    executor = ScriptedExecutor(list(reports))
     return Simulation(engine, until=400.0, driver=Acknowledged(engine, executor)), executor
 
 

@@ -13,7 +13,7 @@ from tests.simulator.workloads import Workload, workloads
 from gantline.core.cluster import Node
 from gantline.core.columns import Job
 from gantline.core.errors import RefusedError
-from gantline.core.node_events import NodeEvent
+from gantline.core.inputs import NodeEvent
 from gantline.lab.conformance.scenarios import some_jobs
 from gantline.policies.registry import make_policy
 from gantline.simulator.run import Run

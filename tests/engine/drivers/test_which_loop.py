@@ -13,7 +13,7 @@ import pytest
 
 from gantline import OrderPolicy, Plan, Snapshot, Trace, simulate
 from gantline.cli.main import main
-from gantline.core.node_events import NodeEvent
+from gantline.core.inputs import NodeEvent
 
 JOBS = [{"job": f"j{k}", "arrival": 10.0 * k, "gpus": 1 + k % 3, "duration": 50.0 + k} for k in range(6)]
 

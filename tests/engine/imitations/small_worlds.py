@@ -16,9 +16,9 @@ from tests.systems.sia import worlds as sia
 
 from gantline.simulator.run import Run
 from gantline.simulator.simulate import simulate
+from gantline.traces.files.profiles import MADE_UP
 
-PROFILES = Path(__file__).parents[3] / "examples" / "profiles"
-SENSITIVITY = PROFILES.parent / "sensitivity"
+SENSITIVITY = Path(__file__).parents[3] / "examples" / "sensitivity"
 HYBRID = "gpu:2x1/0c/64g,cpu:2x0/20c/64g"
 ELASTIC = [
     {"job": "a", "arrival": 0, "gpus": 1, "duration": 1000, "max_gpus": 4, "deadline": 900, "options": "gpu:1=1000|gpu:2=600|gpu:4=400"},
@@ -64,7 +64,7 @@ def make_worlds(folder: Path) -> dict[str, Callable[..., Run]]:
     def run_pollux(policy: str, settings: dict[str, Any], **more: Any) -> Run:
         rows = ((("a", 0.0, 4), ("b", 70.0, 4)), {"duration": 100.0, "app": "vision", "batch_size": 512})
         jobs = [{"job": name, "arrival": arrival, "gpus": gpus} | rows[1] for name, arrival, gpus in rows[0]]
-        return simulate(jobs, "small:1x4", policy, settings=settings, **({"regime": "pollux", "profiles": PROFILES} | more))
+        return simulate(jobs, "small:1x4", policy, settings=settings, **({"regime": "pollux", "profiles": MADE_UP} | more))
 
     def run_pal(policy: str, settings: dict[str, Any], **more: Any) -> Run:
         given = {"regime": "pal", "placement": "pal", "device_speeds": str(slow_gpu)} | more

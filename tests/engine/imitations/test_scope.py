@@ -12,7 +12,7 @@ import pytest
 from tests.engine.imitations.small_worlds import make_worlds
 
 from gantline.core.errors import GantlineError, RefusedError
-from gantline.core.node_events import NodeEvent
+from gantline.core.inputs import NodeEvent
 from gantline.core.plan import Plan
 from gantline.core.policy import Policy
 from gantline.core.snapshot import Snapshot

@@ -20,9 +20,8 @@ from tests.live.specs import ended, running, shell
 from tests.systems.gavel.tiny_world import table, trace
 
 from gantline.core.facts import Facts
-from gantline.core.grid import PowerGrid
+from gantline.core.grid import PowerGrid, Signal
 from gantline.core.inputs import Action, JobRequest, Submit
-from gantline.core.signal import Signal
 from gantline.core.snapshot_json import decode_snapshot
 from gantline.lab.conformance import check_policy, suite
 from gantline.lab.conformance.scenarios import CARBON, scenarios, some_jobs
@@ -30,8 +29,8 @@ from gantline.lab.questions import explain
 from gantline.lab.questions.forecast import Setup
 from gantline.live.scheduler.scheduler import Scheduler
 from gantline.live.store.records import MemoryStore
-from gantline.models.throughput_model import ThroughputModel
-from gantline.models.throughput_table import ThroughputTable
+from gantline.models.sharing.throughput_model import ThroughputModel
+from gantline.models.sharing.throughput_table import ThroughputTable
 from gantline.policies.registry import make_policy, policy_names
 from gantline.simulator.simulate import simulate
 from gantline.simulator.uncertainty import Uncertainty

@@ -9,8 +9,7 @@ import pytest
 
 from gantline.lab.conformance import check_placement
 from gantline.policies.placement.device_rule import DeviceRule, FreeDevices, GangRequest
-from gantline.policies.placement.rule import Together
-from gantline.policies.placement.rules import find_placement, own_rules
+from gantline.policies.placement.rules import Together, find_placement, own_rules
 
 
 @pytest.mark.parametrize("name", own_rules())

@@ -13,7 +13,7 @@ from gantline.lab.experiment.benchmark import FEWER, all_policies, benchmark_cas
 from gantline.lab.experiment.grid import Case, PolicyChoice
 from gantline.lab.experiment.sweep import run_sweep
 from gantline.lab.report.run_warnings import MARK
-from gantline.traces.generators.benchmark import benchmark_traces
+from gantline.traces.generators.presets import benchmark_traces
 
 PAGE = Path(__file__).parents[3] / "docs" / "benchmark.md"
 AGAIN = "run: gantline benchmark -o docs/benchmark.md"

@@ -19,7 +19,7 @@ from gantline.live.service.access import Caller, Role
 from gantline.live.service.context import Context, Service
 from gantline.live.service.questions import explain_now
 from gantline.policies.fifo import Fifo
-from gantline.simulator import from_here
+from gantline.simulator import roll_forward
 
 QUEUE = {
     "now": 600,
@@ -51,7 +51,7 @@ CountingFifo.__module__ = "gantline.policies.fifo"  # as ours is: policies of ot
 def test_futures_share_one_decoding_and_need_no_decision_in_python(monkeypatch: pytest.MonkeyPatch) -> None:
     decoded: list[Any] = []
     snapshot = decode_snapshot(QUEUE)
-    monkeypatch.setattr(from_here, "decode_snapshot", lambda *given: decoded.append(given) or decode_snapshot(*given))
+    monkeypatch.setattr(roll_forward, "decode_snapshot", lambda *given: decoded.append(given) or decode_snapshot(*given))
     found = forecast(snapshot, CountingFifo(), None, Setup(samples=20))
     assert len(found) == 201
     assert (decoded, CountingFifo.asked) == ([], [])

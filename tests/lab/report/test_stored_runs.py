@@ -9,7 +9,7 @@ import pytest
 
 from gantline import simulate
 from gantline.core.cluster import Node
-from gantline.core.node_events import NodeEvent
+from gantline.core.inputs import NodeEvent
 from gantline.core.plan import Assignment, Mode, Plan
 from gantline.core.policy import Policy
 from gantline.core.snapshot import Snapshot

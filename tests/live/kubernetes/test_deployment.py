@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import yaml
 
-from gantline.cli.live.submit import app
+from gantline.cli.live.up import up_app
 from gantline.live.runners.kubernetes.runner import KubernetesRunner
 
 ROOT = Path(__file__).parents[3]
@@ -60,7 +60,7 @@ def test_the_interpreter_of_the_image_is_one_that_the_package_admits(steps: list
 
 def test_the_deployment_gives_options_that_the_command_has() -> None:
     command, *words = container()["args"]
-    _, bound, _ = app.parse_args(words, exit_on_error=False, print_error=False)
+    _, bound, _ = up_app.parse_args(words, exit_on_error=False, print_error=False)
     assert (command, bound.arguments["executor"]) == ("up", "kubernetes")
     own = {one.name for one in KubernetesRunner.options}
     assert {"image", "checkpoints"} <= own

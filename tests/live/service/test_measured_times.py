@@ -13,9 +13,9 @@ from gantline.cli.main import main
 from gantline.cli.replay import fold_home
 from gantline.live.scheduler.replay import RecordedRun
 from gantline.live.service.home import Home, Options
-from gantline.models.bundle import Bundle, Profile
-from gantline.models.company_fit import TrialLife, fit_company
-from gantline.traces.files.bundles import write_bundle
+from gantline.models.profiles.bundle import Bundle, Profile
+from gantline.models.profiles.colocation_fit import TrialLife, fit_company
+from gantline.traces.files.speeds import write_bundle
 
 
 @pytest.fixture(scope="module")

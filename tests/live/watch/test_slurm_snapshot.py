@@ -17,7 +17,7 @@ from gantline.live.watch.slurm_snapshot import watched
 from gantline.live.watch.slurm_state import host_names, read_state
 from gantline.live.watch.watched import ClusterLook
 from gantline.policies.registry import make_policy
-from gantline.simulator.from_here import carry_out
+from gantline.simulator.roll_forward import carry_out
 
 
 def _look(*jobs: str, nodes: list[str] | None = None, **more: str) -> ClusterLook:

@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gantline.core.errors import UsageError
-from gantline.models.goodput.batch import BatchLimits, best_batch, goodput_curve, split_batch
-from gantline.models.goodput.efficiency import efficiency, gain
+from gantline.models.goodput.batch import BatchLimits, best_batch, gain, goodput_curve, split_batch
 from gantline.models.goodput.speed_model import SpeedModel
 from gantline.train.rates import RULES, BatchState
 
@@ -32,7 +31,8 @@ def plain_best(square: float, variance: float, nodes: int, replicas: int, limits
         if not limits.local_least <= local <= limits.local_most:
             continue
         total = replicas * local * (steps + 1)
-        value = float(MODEL.throughput(nodes, replicas, local, steps)) * efficiency(square, variance, total / limits.base)
+        seconds = float(MODEL.step_time(nodes, replicas, local, steps))
+        value = limits.base * gain(square, variance, total / limits.base) / seconds
         if value > best[0] * (1 + 1e-12):
             best = (value, local, steps)
     return best
@@ -92,7 +92,7 @@ def test_limits_that_allow_nothing_are_refused() -> None:
 
 def test_efficiency_by_the_noise_scale() -> None:
     pgns = 128.0 * 6.0 / 2.0
-    assert efficiency(2.0, 6.0, 4.0) == pytest.approx((pgns + 128.0) / (pgns + 512.0))
+    assert gain(2.0, 6.0, 4.0) / 4.0 == pytest.approx((pgns + 128.0) / (pgns + 512.0))
 
 
 def test_learning_rates_follow_the_batch_by_rule() -> None:

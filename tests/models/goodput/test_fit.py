@@ -14,13 +14,17 @@ from tests.simulator.references import reference
 
 from gantline.core.arrays import Floats
 from gantline.core.errors import UsageError
-from gantline.models.goodput.fit import fit, fit_like_artifact
-from gantline.models.goodput.loss import loss_of
-from gantline.models.goodput.observations import Observations, set_priors
-from gantline.models.goodput.speed_model import ALPHA_N, ALPHA_R, BETA_N, BETA_R, SpeedModel
+from gantline.models.goodput.fit import fit, fit_like_artifact, loss_and_gradient
+from gantline.models.goodput.speed_model import ALPHA_N, ALPHA_R, BETA_N, BETA_R, Observations, SpeedModel, set_priors
 
 TRUTH = SpeedModel(np.array([0.05, 0.004, 0.3, 0.01, 0.1, 0.004, 1.6]))
 START = (0.1, 0.01, 0.1, 0.01, 0.1, 0.01, 1.001)
+
+
+def loss_of(p: Floats, rows: Floats) -> tuple[float, Floats]:
+    """The loss and its gradient."""
+    gradient = np.zeros(7)
+    return float(loss_and_gradient(p, rows, gradient, np.zeros((4, 7)))), gradient
 
 
 def seen(places: list[tuple[int, int, float]], noise: float = 0.0, seed: int = 0, truth: SpeedModel = TRUTH) -> Observations:
@@ -110,8 +114,8 @@ def test_the_artifacts_fit_ends_where_scipy_ends_and_a_loose_tolerance_ends_it_s
 
 def test_one_device_promises_perfect_scaling() -> None:
     model = fit(seen([(1, 1, 32.0), (1, 1, 64.0)]))
-    assert model.throughput(1, 4, 64) == pytest.approx(4 * model.throughput(1, 1, 64), rel=1e-3)
-    assert model.throughput(4, 16, 64) == pytest.approx(16 * model.throughput(1, 1, 64), rel=1e-3)
+    assert model.step_time(1, 4, 64) == pytest.approx(model.step_time(1, 1, 64), rel=1e-3)
+    assert model.step_time(4, 16, 64) == pytest.approx(model.step_time(1, 1, 64), rel=1e-3)
 
 
 def test_across_nodes_is_a_tenth_dearer_until_it_was_tried() -> None:

@@ -26,4 +26,4 @@ def test_a_limit_just_below_or_above_what_is_saved_without_a_job_is_told_apart(s
         assert value == pytest.approx(saving[rest[solve_choices(job[rest], use[rest], saving[rest], free, JOBS).columns]].sum())
     for off in (-2.0, -0.1, -1e-6, 1e-6, 0.1, 2.0):
         limits = [value + off for value in most]
-        assert less_without(job, use, saving, free, JOBS, chosen, leaving, limits) == [off > 0.0] * len(leaving)
+        assert less_without(job, use, saving, free, JOBS, leaving, limits) == [off > 0.0] * len(leaving)

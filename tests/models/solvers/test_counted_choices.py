@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gantline.core.arrays import Floats, Ints
-from gantline.models.solvers.counted_choices import LARGEST, choose_by_count, separate_counts
-from gantline.models.solvers.multiple_choice import solve_choices
+from gantline.models.solvers.multiple_choice import LARGEST, choose_by_count, separate_counts, solve_choices
 
 
 def some_columns(seed: int, jobs: int) -> tuple[Ints, Ints, Floats]:

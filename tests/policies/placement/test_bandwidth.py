@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from gantline.core.cluster import Cluster, Link, Node
 from gantline.core.errors import GantlineError
-from gantline.policies.placement.bandwidth import PairBandwidth, most_bandwidth
+from gantline.policies.placement.picking import PairBandwidth, most_bandwidth
 from gantline.simulator.simulate import simulate
 
 MESH = [(0, 1, 25), (0, 2, 25), (0, 3, 50), (0, 4, 50), (1, 2, 50), (1, 3, 25), (1, 5, 50), (2, 3, 50), (2, 6, 25), (3, 7, 25),

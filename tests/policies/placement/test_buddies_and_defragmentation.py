@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 
 from gantline.core.arrays import Ints
 from gantline.core.errors import UsageError
-from gantline.policies.placement.buddies import place_buddies
-from gantline.policies.placement.defragment import defragment
+from gantline.policies.elastic.packing import defragment, place_buddies
 
 
 def ints(*rows: object) -> Ints:

@@ -28,12 +28,12 @@ from gantline.policies.fifo import Fifo
 from gantline.policies.order import ShortestRemainingTimeFirst
 from gantline.policies.placement.device_rule import DeviceRule, FreeDevices, GangRequest
 from gantline.policies.placement.rules import own_rules
-from gantline.simulator.from_here import carry_out, copied
 from gantline.simulator.in_blocks import simulate_in_blocks
+from gantline.simulator.roll_forward import carry_out, copied
 from gantline.simulator.rollout import rollout
 from gantline.simulator.run import Run
 from gantline.simulator.simulate import simulate
-from gantline.traces.files.placements import placement_of
+from gantline.traces.files.policies import placement_of
 from gantline.traces.trace import Trace
 
 SIZES, MODELS = (1, 3, 2, 4, 6), ("vgg16", "resnet50")

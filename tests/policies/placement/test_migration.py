@@ -13,7 +13,7 @@ from tests.simulator.references import reference
 
 from gantline.core.arrays import Ints
 from gantline.core.errors import GantlineError
-from gantline.policies.placement.migration import bind, pack, rearrange, release
+from gantline.policies.elastic.packing import bind, pack, rearrange, release
 
 
 def ints(*rows: object) -> Ints:

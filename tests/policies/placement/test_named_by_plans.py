@@ -14,7 +14,7 @@ from gantline.core.snapshot import Snapshot
 from gantline.engine.drivers.journal import plan_hash
 from gantline.policies.order import ShortestRemainingTimeFirst
 from gantline.policies.placement.rules import placement_rules
-from gantline.simulator.from_here import carry_out
+from gantline.simulator.roll_forward import carry_out
 from gantline.simulator.run import Run
 from gantline.simulator.simulate import simulate
 from gantline.traces.trace import Trace

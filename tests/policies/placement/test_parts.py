@@ -11,12 +11,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gantline.core.errors import RefusedError
-from gantline.policies.placement.parts.columns import PartNodes, TypicalMix
 from gantline.policies.placement.parts.filling import Arrivals, fill, take
-from gantline.policies.placement.parts.fragments import node_fragments
-from gantline.policies.placement.parts.over_time import PartChanges, fragments_over_time
+from gantline.policies.placement.parts.fragments import (
+    PartChanges,
+    PartNodes,
+    Shape,
+    TypicalMix,
+    accepted_models,
+    fragments_over_time,
+    node_fragments,
+    shape_columns,
+    typical_mix,
+)
 from gantline.policies.placement.parts.scores import PART_RULES, Scoring
-from gantline.policies.placement.parts.typical import Shape, accepted_models, shape_columns, typical_mix
 from gantline.simulator.simulate import simulate
 
 MODELS = ["T4", "V100"]

@@ -26,7 +26,7 @@ from gantline.core.topology import ACROSS, IN_NODE, IN_RACK, level_of, slowest_l
 from gantline.lab.report.metrics import measure
 from gantline.models.scaling import Scaling
 from gantline.policies.placement import fit
-from gantline.policies.placement.few_nodes import NodeCounts, Supply
+from gantline.policies.placement.fit import NodeCounts, Supply
 
 RACKS = "gpu:6x4@2/rack,links:300/20/5"
 GRADIENTS = "fixed=0.1;gradients=1.5"  # GB: 0.005 s in a node, 0.075 in a rack, 0.3 across

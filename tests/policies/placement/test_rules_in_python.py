@@ -18,10 +18,10 @@ from gantline.core.tables import Tables
 from gantline.engine.assembly.rules import RunRules
 from gantline.policies.order import ShortestRemainingTimeFirst
 from gantline.policies.placement.device_rule import DeviceRule, FreeDevices, GangRequest
-from gantline.simulator.from_here import carry_out
+from gantline.simulator.roll_forward import carry_out
 from gantline.simulator.run import Run
 from gantline.simulator.simulate import simulate
-from gantline.traces.files.placements import from_anywhere, load_placement, placement_of
+from gantline.traces.files.policies import from_anywhere, load_placement, placement_of
 from gantline.traces.trace import Trace
 
 SIZES = (1, 3, 2, 4, 6)

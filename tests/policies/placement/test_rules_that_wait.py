@@ -13,7 +13,7 @@ from gantline.core.errors import RefusedError
 from gantline.core.snapshot_json import decode_snapshot
 from gantline.policies.fifo import Fifo
 from gantline.policies.placement.device_rule import DeviceRule, FreeDevices, GangRequest
-from gantline.simulator.from_here import carry_out
+from gantline.simulator.roll_forward import carry_out
 from gantline.simulator.run import Run
 from gantline.simulator.simulate import simulate
 from gantline.traces.trace import Trace

@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gantline.policies.placement.bins import cluster_values, speed_bins
-from gantline.policies.placement.variability import DeviceBins, packed, pal, pm_first
+from gantline.policies.placement.picking import DeviceBins, cluster_values, packed, pal, pm_first, speed_bins
 
 
 @given(st.lists(st.integers(0, 40), min_size=1, max_size=7), st.integers(1, 3))

@@ -15,9 +15,9 @@ from tests.simulator.references import one_in
 from tests.systems.allox import reference
 from tests.systems.allox.hybrid import some_jobs
 
-from gantline.core.costs import Costs
 from gantline.core.errors import RefusedError, TraceError, UsageError
-from gantline.core.node_events import NodeEvent
+from gantline.core.facts import Costs
+from gantline.core.inputs import NodeEvent
 from gantline.simulator.run import Run
 from gantline.simulator.simulate import simulate
 from gantline.systems.allox.importer import read

@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 from gantline.core.errors import GantlineError
-from gantline.models.guests import Guests
+from gantline.models.sharing.device_contention import DeviceContention
 from gantline.simulator.run import Run
 from gantline.simulator.simulate import simulate
 
-REST = 1.0 + Guests().rest
+REST = 1.0 + DeviceContention().rest
 
 
 def job(name: str, duration: float, **more: Any) -> dict[str, Any]:

@@ -12,10 +12,8 @@ from gantline.core.errors import UsageError
 from gantline.core.plan import Plan
 from gantline.core.policy import Policy
 from gantline.core.snapshot import Snapshot
-from gantline.models.circles import best_shifts
-from gantline.models.link_circles import circle_of
-from gantline.models.link_flows import Flow
-from gantline.models.shared_links import SharedLinks, fluid_times
+from gantline.models.links.link_flows import Flow
+from gantline.models.links.shared_links import SharedLinks, best_shifts, circle_of, fluid_times
 from gantline.policies.registry import find_policy
 from gantline.simulator.simulate import simulate
 from gantline.systems.cassini.generator import periodic

@@ -13,7 +13,7 @@ from gantline.core.errors import TraceError, UsageError
 from gantline.core.plan import Plan
 from gantline.core.snapshot_json import decode_snapshot
 from gantline.core.topology import ACROSS, IN_NODE, IN_RACK, level_of
-from gantline.models.tiers import PlacementTiers
+from gantline.models.placement_speeds import PlacementTiers
 from gantline.policies.registry import make_policy
 from gantline.systems.dally.policies import ENOUGH, Offers, Timers
 from gantline.systems.dally.traces import placement_tiers

@@ -45,7 +45,7 @@ def test_no_admitted_job_is_late(seed: int, costs: str, round: float | None) -> 
 
 
 def test_a_node_that_fails_and_returns_in_time_is_no_harm_when_there_is_room() -> None:
-    from gantline.core.node_events import NodeEvent
+    from gantline.core.inputs import NodeEvent
 
     jobs = [job(f"j{k}", 10.0 * k, 800.0, 10.0 * k + 3000.0) for k in range(4)]
     events = (NodeEvent(100.0, "node1", "down"), NodeEvent(400.0, "node1", "up"))

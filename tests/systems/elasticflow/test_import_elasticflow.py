@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from gantline.core.errors import GantlineError
-from gantline.traces.importers.reading import import_trace
+from gantline.traces.importers import import_trace
 from gantline.traces.options import parse_options
 from gantline.traces.trace import Trace
 

@@ -13,7 +13,7 @@ from tests.systems.elasticflow.workloads import some_jobs
 
 from gantline import simulate
 from gantline.core.errors import RefusedError
-from gantline.core.node_events import NodeEvent
+from gantline.core.inputs import NodeEvent
 from gantline.core.snapshot import Snapshot
 from gantline.core.snapshot_json import decode_snapshot
 from gantline.engine.drivers.faulty import Faults, FaultyExecutor

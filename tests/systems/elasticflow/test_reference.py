@@ -13,7 +13,7 @@ from tests.simulator.references import one_in, reference
 
 from gantline import simulate
 from gantline.simulator.run import Run
-from gantline.traces.importers.reading import import_trace
+from gantline.traces.importers import import_trace
 from gantline.traces.trace import Trace
 
 SLOTS = {"pollux195T4": 60, "cluster10": 60, "cluster06x300": 60}

@@ -10,9 +10,7 @@ import pytest
 from tests.simulator.references import reference
 
 from gantline.lab.experiment.cluster_filling import FilledCluster, fill, read_nodes, read_pods
-from gantline.policies.placement.parts.columns import PartNodes
-from gantline.policies.placement.parts.over_time import PartChanges, fragments_over_time
-from gantline.policies.placement.parts.typical import accepted_models, typical_mix
+from gantline.policies.placement.parts.fragments import PartChanges, PartNodes, accepted_models, fragments_over_time, typical_mix
 from gantline.systems.fgd.scheme import SCHEME, GoRandom, go_constants
 
 RULES = ("dotprod", "clustering", "packing", "bestfit", "fgd")

@@ -12,7 +12,7 @@ from tests.simulator.references import one_in, reference
 from gantline.core.errors import GantlineError
 from gantline.simulator.run import Run
 from gantline.simulator.simulate import simulate
-from gantline.traces.importers.reading import import_trace
+from gantline.traces.importers import import_trace
 
 HOUR = 3600.0
 

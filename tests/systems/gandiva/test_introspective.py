@@ -10,7 +10,7 @@ from gantline import simulate
 from gantline.core.errors import GantlineError
 from gantline.simulator.run import Run
 from gantline.systems.gandiva.policies.homes import Homes, Packing, against_fragments, for_locality
-from gantline.traces.generators.making import generate
+from gantline.traces.generators import generate
 
 OFF = {"packing": False, "migration": False, "growth": False}
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from gantline.models.solvers.embedded import WIDE, feasible_point
+from gantline.models.solvers.feasible_point import WIDE, feasible_point
 from gantline.systems.gavel.policies.embedded_cones import stopping_point
 
 # two jobs on two types: shares are not negative, a device and a job have one whole each, and both jobs need so much throughput

@@ -11,7 +11,7 @@ from tests.systems.gavel.tiny_world import SPEEDS, table, trace
 
 from gantline.core.errors import NotFoundError, RefusedError, UsageError
 from gantline.core.policy import parameters
-from gantline.models.throughput_table import ThroughputTable
+from gantline.models.sharing.throughput_table import ThroughputTable
 from gantline.policies.registry import find_policy, make_policy, policy_names
 from gantline.simulator.run import Run
 from gantline.simulator.simulate import simulate

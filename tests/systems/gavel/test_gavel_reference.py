@@ -15,12 +15,12 @@ import polars as pl
 import pytest
 from tests.simulator.references import REFERENCE, one_in, reference
 
-from gantline.models.throughput_table import ThroughputTable
+from gantline.models.sharing.throughput_table import ThroughputTable
 from gantline.simulator.run import Run
 from gantline.simulator.simulate import simulate
-from gantline.traces.files.throughputs import read_throughputs
+from gantline.traces.files.speeds import read_throughputs
 from gantline.traces.generators import generate
-from gantline.traces.importers.reading import import_trace
+from gantline.traces.importers import import_trace
 
 WORKLOADS = {
     "static_single_60": ("static_single_60.trace", "simulation", "v100:6,p100:6,k80:6"),

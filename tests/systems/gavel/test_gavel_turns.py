@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from gantline.core import memory as memories
-from gantline.policies.turn_ledger import NO_TURN, Ledger, tasks_of
-from gantline.policies.turns import next_turns
+from gantline.policies.turns import NO_TURN, Ledger, next_turns, tasks_of
 
 ROUND = 360.0
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from gantline.models.throughput_table import ThroughputTable
+from gantline.models.sharing.throughput_table import ThroughputTable
 from gantline.traces.trace import Trace
 
 SPEEDS = {  # steps per second alone: v100, p100, k80

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import NamedTuple
 
-from gantline.models.allreduce import AllReducePlan
+from gantline.models.links.allreduce import AllReducePlan
 
 
 class PieceMessage(NamedTuple):

@@ -11,10 +11,21 @@ from tests.systems.genmodel.allreduce_messages import PieceMessage, ReducingServ
 
 from gantline import simulate
 from gantline.core.errors import GantlineError, UsageError
-from gantline.models.allreduce import PROTOTYPE, AllReducePlan, CostConstants, best_plan, cost_of, plans
-from gantline.models.allreduce_fit import TimedAllReduce, fit_costs
-from gantline.models.reduction_trees import Switch, flat_cost, plan_tree, tree_of
-from gantline.traces.files.timed_allreduces import read_timed
+from gantline.models.links.allreduce import (
+    PROTOTYPE,
+    AllReducePlan,
+    CostConstants,
+    Switch,
+    TimedAllReduce,
+    best_plan,
+    cost_of,
+    fit_costs,
+    flat_cost,
+    plan_tree,
+    plans,
+    tree_of,
+)
+from gantline.traces.files.profiles import read_timed
 
 ONE_SERVER = AllReducePlan("one-server")
 RING, DIRECT = AllReducePlan("ring"), AllReducePlan("direct")

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from gantline.core.errors import GantlineError
-from gantline.traces.importers.reading import import_trace
+from gantline.traces.importers import import_trace
 from gantline.traces.trace import Trace
 
 HEAD = "job_id,vc,gpu_num,submit_time,duration,model,dataset,batchsize,amp,gmem\n"

@@ -13,7 +13,7 @@ from gantline.core.snapshot_json import decode_snapshot
 from gantline.simulator.run import Run
 from gantline.simulator.simulate import simulate
 from gantline.systems.lucid.policies.profiler import FreeSeats, ProfilerShare
-from gantline.traces.files.pair_tables import read_pair_profiles
+from gantline.traces.files.speeds import read_pair_profiles
 
 TINY, JUMBO = "walker/Gridworld/64/fp32", "encoder/Encyclopedia/16/fp32"
 EAGER = {"quiet": 0.0, "profile": 0.0}  # pairs without the rest

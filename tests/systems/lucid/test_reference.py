@@ -10,7 +10,7 @@ from tests.simulator.references import one_in, reference
 
 from gantline.simulator.run import Run
 from gantline.simulator.simulate import simulate
-from gantline.traces.importers.reading import import_trace
+from gantline.traces.importers import import_trace
 
 PLAIN = {"first_start": "start", "finish": "end", "queueing": "queue", "preemptions": "preemptions"}
 OF_LUCID = {"profiled": "profiled", "profiling_wait": "prof_wait", "done_in_profiling": "done_in_profiling"}

@@ -16,7 +16,7 @@ from tests.systems.lyra.slow_seating import SlowSeating, seat_slowly
 
 from gantline import simulate
 from gantline.core.errors import UsageError
-from gantline.core.node_events import NodeEvent
+from gantline.core.inputs import NodeEvent
 from gantline.policies.registry import make_policy
 from gantline.systems.lyra.policies.policy import DayAndNight, Schedule, Seats, best_extras, cheapest, fewest_jobs
 from gantline.systems.lyra.policies.seating import seat_jobs

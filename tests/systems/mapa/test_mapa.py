@@ -14,13 +14,13 @@ from tests.simulator.references import reference
 
 from gantline import simulate
 from gantline.core.errors import GantlineError
-from gantline.models.effective_bandwidth import effective_bandwidth
-from gantline.policies.placement.links.ring_rules import RING_RULES, Ring, preserved
+from gantline.models.placement_speeds import effective_bandwidth
+from gantline.policies.placement.links.rules import RING_RULES, Ring, preserved
 from gantline.policies.placement.links.topologies import find_topology
 from gantline.simulator.run import Run
 from gantline.traces.files.clusters import read_cluster
-from gantline.traces.files.topologies import read_topology
-from gantline.traces.importers.reading import import_trace
+from gantline.traces.files.node_lists import read_topology
+from gantline.traces.importers import import_trace
 
 IDEAL = {2: 100.0, 3: 125.0, 4: 175.0, 5: 210.0}
 

@@ -11,8 +11,7 @@ from gantline.core.errors import GantlineError
 from gantline.core.plan import Assignment, Mode, Plan
 from gantline.core.policy import Policy
 from gantline.core.snapshot import Snapshot
-from gantline.models.cycle_periods import Stages, cycle_period
-from gantline.models.stage_cycles import DISTURBED, STAGES, StageCycles
+from gantline.models.sharing.stage_cycles import DISTURBED, STAGES, StageCycles, Stages, cycle_period
 from gantline.simulator.run import Run
 from gantline.simulator.simulate import simulate
 

@@ -12,7 +12,7 @@ from tests.simulator.references import one_in, reference
 from gantline.models.solvers import matchings
 from gantline.simulator.run import Run
 from gantline.simulator.simulate import simulate
-from gantline.traces.importers.reading import import_trace
+from gantline.traces.importers import import_trace
 from gantline.traces.trace import Trace
 
 #: (policy, settings, jobs) -> mean JCT, median, the one that 99 % do not exceed, end of the last job, mean time not running

@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 
 from gantline.core.errors import GantlineError
-from gantline.models.stage_cycles import ALONE, DISTURBED
+from gantline.models.sharing.stage_cycles import ALONE, DISTURBED
 from gantline.simulator.simulate import simulate
 from gantline.systems.muri.imitation.clock import read_jobs
 from gantline.systems.muri.imitation.schedules import TiresiasSchedule

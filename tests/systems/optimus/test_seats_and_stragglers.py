@@ -10,10 +10,9 @@ import pytest
 from gantline import simulate
 from gantline.core.cluster_spec import parse_cluster
 from gantline.core.errors import UsageError
-from gantline.models.parameter_servers import ServerJob
-from gantline.models.server_seats import Seated, Straggling, left_of
+from gantline.models.parameter_servers import Seated, ServerJob, Straggling, left_of
 from gantline.policies.registry import make_policy
-from gantline.systems.optimus.policies.servers_and_workers import JointDemand, JointTask, Room, balance, deal
+from gantline.systems.optimus.policies.servers_and_workers import JointDemand, JointTask, NodeRoom, balance, deal
 
 SYNC = "sync=1/0.5/4/0/0;batch=8;epochs=40;loss=0.3/1/0.2"
 LINKS = "links:10/2/0.5"
@@ -50,19 +49,19 @@ def test_blocks_are_faster_than_balanced_seats() -> None:
 
 def test_balanced_tasks_go_where_most_is_free() -> None:
     demand = JointDemand((0.0, 3.0, 0.0), (1.0, 2.0, 0.0), (99.0, 99.0, 0.0))
-    room = Room(np.arange(3), np.array([[2, 8, 0], [2, 10, 0], [2, 8, 0]], dtype=np.float64))
+    room = NodeRoom(np.arange(3), np.array([[2, 8, 0], [2, 10, 0], [2, 8, 0]], dtype=np.float64))
     seats = balance(JointTask(2, 3), demand, room, 0)
     assert seats is not None
     assert (seats.workers, seats.servers) == ([1, 2, 2], [0, 1])  # a worker, a server, a worker, ...
     assert room.free.tolist() == [[2, 5, 0], [1, 5, 0], [0, 4, 0]]
-    assert balance(JointTask(1, 1), demand, Room(np.arange(1), np.array([[0.0, 9.0, 0.0]])), 0) is None
+    assert balance(JointTask(1, 1), demand, NodeRoom(np.arange(1), np.array([[0.0, 9.0, 0.0]])), 0) is None
 
 
 def test_a_shunned_node_is_taken_only_where_it_cannot_be_helped() -> None:
     demand = JointDemand((0.0, 3.0, 0.0), (1.0, 2.0, 0.0), (99.0, 99.0, 0.0))
     free = np.array([[4, 16, 0], [2, 10, 0]], dtype=np.float64)
     for task, nodes in ((JointTask(1, 1), {1}), (JointTask(2, 4), {0})):
-        room = Room(np.arange(2), free.copy())
+        room = NodeRoom(np.arange(2), free.copy())
         seats = deal(task, demand, room, 0, [0])
         assert seats is not None
         assert set(seats.workers) | set(seats.servers) == nodes

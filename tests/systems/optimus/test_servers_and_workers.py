@@ -15,7 +15,7 @@ from gantline import simulate
 from gantline.core.errors import UsageError
 from gantline.models.parameter_servers import ServerSpeed
 from gantline.policies.registry import make_policy
-from gantline.systems.optimus.policies.servers_and_workers import Belief, JointDemand, JointTask, Room, Seats, by_gain, by_share, deal
+from gantline.systems.optimus.policies.servers_and_workers import Belief, JointDemand, JointTask, NodeRoom, Seats, by_gain, by_share, deal
 
 DEMAND = JointDemand((0.0, 3.0, 9.0), (1.0, 2.0, 8.0), (8.0, 32.0, 96.0))
 SYNC = "sync=1.02/2.78/4.92/0/0.02;batch=20;epochs=30;loss=0.3/1/0.2"
@@ -70,7 +70,7 @@ def test_equal_shares_are_pairs_until_something_runs_out() -> None:
 def test_seats_are_on_the_fewest_nodes_that_can_be_dealt_to(servers: int, workers: int, gpus: int, cpus: int, nodes: int) -> None:
     """Brute force on equal nodes: equal numbers (within one) of each kind, on as few as can be."""
     demand = JointDemand((0.0, 3.0, 0.0), (1.0, 2.0, 0.0), (99.0, 99.0, 0.0))
-    room = Room(np.arange(nodes), np.array([[gpus, cpus, 0.0]] * nodes, dtype=np.float64))
+    room = NodeRoom(np.arange(nodes), np.array([[gpus, cpus, 0.0]] * nodes, dtype=np.float64))
     before = room.free.copy()
     found = deal(JointTask(servers, workers), demand, room, 0)
     assert (room.free >= -1e-9).all()
@@ -97,7 +97,7 @@ def test_seats_are_dealt_on_the_nodes_with_most_cpus_free() -> None:
     """CPUs count before GPUs, because every server and every worker needs some."""
     run = simulate(jobs(1, max_gpus=1), "gpu:1x4/8c/64g,gpu:1x2/32c/64g", "optimus")
     assert run.allocations["nodes"].to_list() == [[1]]
-    room = Room(np.arange(3), np.array([[4.0, 8.0, 64.0], [1.0, 16.0, 64.0], [2.0, 16.0, 64.0]]))
+    room = NodeRoom(np.arange(3), np.array([[4.0, 8.0, 64.0], [1.0, 16.0, 64.0], [2.0, 16.0, 64.0]]))
     assert deal(JointTask(1, 1), DEMAND, room, 0) == Seats(0, [2], [2]), "of two with as many CPUs the one with more GPUs"
 
 

@@ -12,12 +12,12 @@ from tests.simulator.references import one_in, reference
 
 from gantline.core.cluster import Cluster
 from gantline.core.errors import GantlineError
-from gantline.policies.placement.variability import DeviceBins
+from gantline.policies.placement.picking import DeviceBins
 from gantline.simulator.simulate import simulate
 from gantline.systems.pal.imitation import PalEntry, Placing
 from gantline.traces.files.clusters import read_cluster
-from gantline.traces.files.device_speeds import read_device_speeds
-from gantline.traces.importers.reading import import_trace
+from gantline.traces.files.device_tables import read_device_speeds
+from gantline.traces.importers import import_trace
 
 RULES = {"Packed-S": "packed-sticky", "Packed-NS": "packed", "PMFirst": "pm-first", "PAL": "pal", "Random-S": "random"}
 

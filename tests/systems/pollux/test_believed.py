@@ -10,12 +10,12 @@ import polars as pl
 import pytest
 
 from gantline.core.errors import GantlineError, RefusedError, TraceError
-from gantline.models.goodput.efficiency import gain
-from gantline.models.goodput.example import example_profiles
+from gantline.models.goodput.batch import gain
 from gantline.models.goodput.measured import packed_shape
 from gantline.models.goodput.online import OnlineGoodput, OnlineJob
 from gantline.simulator.run import Run
 from gantline.simulator.simulate import simulate
+from gantline.traces.files.profiles import MADE_UP, example_profiles
 from gantline.traces.trace import Trace
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
@@ -28,7 +28,7 @@ def job(name: str, arrival: float, gpus: int, app: str = "vision", batch: int = 
 
 def run(jobs: Any, policy: str = "sia", cluster: str = "small:4x4", **options: Any) -> Run:
     trace = Trace.from_records(jobs) if isinstance(jobs, list) else jobs
-    return simulate(trace, cluster, policy, profiles=EXAMPLES / "profiles", **options)
+    return simulate(trace, cluster, policy, profiles=MADE_UP, **options)
 
 
 def shipped(count: int) -> Trace:

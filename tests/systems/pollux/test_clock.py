@@ -11,20 +11,18 @@ import numpy as np
 import polars as pl
 import pytest
 
-from gantline.core.costs import Costs
 from gantline.core.errors import GantlineError, RefusedError, TraceError, UsageError
-from gantline.models.goodput.batch import BatchLimits, split_batch
-from gantline.models.goodput.efficiency import gain
+from gantline.core.facts import Costs
+from gantline.models.goodput.batch import BatchLimits, gain, split_batch
 from gantline.models.goodput.measured import Application, packed_shape
 from gantline.simulator.run import Run
 from gantline.simulator.simulate import simulate
 from gantline.systems.pollux.imitation.drive import read_jobs
 from gantline.systems.pollux.imitation.jobs import Nodes
-from gantline.traces.files.profiles import read_profiles
+from gantline.traces.files.profiles import MADE_UP, read_profiles
 from gantline.traces.trace import Trace
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
-PROFILES = EXAMPLES / "profiles"
 
 
 def job(name: str, arrival: float, gpus: int, app: str = "vision", batch: int = 512) -> dict[str, Any]:
@@ -32,7 +30,7 @@ def job(name: str, arrival: float, gpus: int, app: str = "vision", batch: int = 
 
 
 def run(jobs: list[dict[str, Any]], policy: str = "tiresias", cluster: str = "small:4x4", **options: Any) -> Run:
-    return simulate(Trace.from_records(jobs), cluster, policy, regime="pollux", profiles=PROFILES, **options)
+    return simulate(Trace.from_records(jobs), cluster, policy, regime="pollux", profiles=MADE_UP, **options)
 
 
 def seconds_alone(app: Application, shape: tuple[int, ...], batch: float, speed: float = 1.0) -> float:
@@ -58,7 +56,7 @@ def seconds_alone(app: Application, shape: tuple[int, ...], batch: float, speed:
 @pytest.mark.parametrize(("gpus", "batch"), [(1, 64), (4, 512), (6, 1024)])
 def test_one_job_takes_its_wait_its_start_and_its_epochs(gpus: int, batch: int) -> None:
     found = run([job("a", 10.0, gpus, batch=batch)])
-    app = read_profiles(PROFILES)["vision"]
+    app = read_profiles(MADE_UP)["vision"]
     assert found.jobs["first_start"][0] == 60.0
     assert found.jobs["finish"][0] == 90.0 + seconds_alone(app, packed_shape(gpus, 4), batch)
     assert found.jobs["gpu_seconds"][0] == gpus * (found.jobs["finish"][0] - 60.0)
@@ -75,12 +73,12 @@ def test_whoever_comes_to_an_idle_cluster_at_the_end_of_an_interval_is_in_time(i
 @pytest.mark.parametrize("policy", ["tiresias", "optimus"])
 def test_interference_is_the_simulators_not_the_policys(policy: str) -> None:
     found = run([job("a", 10.0, 3), job("b", 10.0, 3)], policy, "small:3x2", settings={"interference": 0.5})  # each on (2, 1)
-    alone = seconds_alone(read_profiles(PROFILES)["vision"], (2, 1), 512, 0.5)
+    alone = seconds_alone(read_profiles(MADE_UP)["vision"], (2, 1), 512, 0.5)
     assert found.jobs["finish"].to_list() == [90.0 + alone] * 2
 
 
 def test_optimus_expects_nodes_of_four_on_smaller_ones_too() -> None:
-    (asked,) = read_jobs(Trace.from_records([job("a", 0.0, 4)]), read_profiles(PROFILES), "small", np.array([2] * 8), False)
+    (asked,) = read_jobs(Trace.from_records([job("a", 0.0, 4)]), read_profiles(MADE_UP), "small", np.array([2] * 8), False)
     expected = [asked.application.step_time(packed_shape(k, 4), 512 / k, 0.0) for k in (4, 8)]
     assert asked.application.predicted(512.0, 8)[[4, 8]].tolist() == expected
 
@@ -103,7 +101,7 @@ def test_after_its_share_a_job_gives_way_and_comes_back() -> None:
 
 def test_devices_are_never_held_twice_and_times_are_whole_seconds() -> None:
     for policy in ("tiresias", "optimus", "pollux"):
-        found = simulate(EXAMPLES / "goodput_jobs.csv", "small:4x4", policy, settings=small(policy), regime="pollux", profiles=PROFILES)
+        found = simulate(EXAMPLES / "goodput_jobs.csv", "small:4x4", policy, settings=small(policy), regime="pollux", profiles=MADE_UP)
         held = found.allocations.explode("devices").sort("devices", "start")
         same = held["devices"][1:] == held["devices"][:-1]
         assert (held["start"][1:] >= held["end"][:-1]).filter(same).all()
@@ -119,7 +117,7 @@ def test_interference_slows_jobs_that_span_a_shared_node_down_and_avoidance_keep
     def found(avoid: bool, slower: float, seed: int = 0) -> dict[str, Any]:
         how = {"avoid": avoid, "interference": slower, **small("pollux")}
         return simulate(
-            EXAMPLES / "goodput_jobs.csv", "small:8x2", "pollux", settings=how, regime="pollux", profiles=PROFILES, seed=seed
+            EXAMPLES / "goodput_jobs.csv", "small:8x2", "pollux", settings=how, regime="pollux", profiles=MADE_UP, seed=seed
         ).summary
 
     assert found(True, 0.0)["log_hash"] == found(True, 0.9)["log_hash"]
@@ -171,11 +169,11 @@ def test_jobs_without_a_profile_or_a_batch_are_named() -> None:
     made_up = simulate(Trace.from_records([job("a", 0.0, 1)]), "small:1x4", "pollux", regime="pollux")
     assert made_up.summary["profiles"] == "made up"  # and it says so
     with pytest.raises(RefusedError, match="nothing like --profiles"):
-        simulate(Trace.from_records([job("a", 0.0, 1)]), "small:1x4", "edf", regime="elasticflow", profiles=PROFILES)
+        simulate(Trace.from_records([job("a", 0.0, 1)]), "small:1x4", "edf", regime="elasticflow", profiles=MADE_UP)
 
 
 def test_the_generator_needs_no_list_of_jobs() -> None:
-    from gantline.traces.generators.making import generate
+    from gantline.traces.generators import generate
 
     trace = generate("pollux", seed=2, jobs=40)
     assert len(trace) == 40

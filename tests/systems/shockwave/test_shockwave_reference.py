@@ -19,10 +19,10 @@ from gantline.simulator.simulate import simulate
 from gantline.systems.shockwave.imitation.jobs import ShockwaveJob, fairness, mean_contention, profile, steps_per_epoch
 from gantline.systems.shockwave.imitation.loop import ShockwaveRounds
 from gantline.systems.shockwave.imitation.planner import Planner
-from gantline.systems.shockwave.imitation.shares import RULES, Turns
+from gantline.systems.shockwave.imitation.shares import RULES, ShareTurns
 from gantline.systems.shockwave.policies import PlanningWindow, plan_counts, plan_window
-from gantline.traces.files.throughputs import read_throughputs
-from gantline.traces.importers.reading import import_trace
+from gantline.traces.files.speeds import read_throughputs
+from gantline.traces.importers import import_trace
 
 PUBLISHED = [
     *(("tacc_32gpus", name) for name in RULES),
@@ -119,7 +119,7 @@ def test_a_published_schedule_gives_every_published_number(which: str, policy: s
 )
 def test_baselines_that_leave_no_choice_equal_the_artifact_job_by_job(tag: str, gpus: int, policy: str) -> None:
     jobs = jobs_of(tag)
-    ShockwaveRounds(jobs, gpus, Turns(RULES[policy])).run()
+    ShockwaveRounds(jobs, gpus, ShareTurns(RULES[policy])).run()
     wanted = {
         int(row["job_index"]): float(row["jct_s"])
         for row in rows("runs/artifact_runs_per_job.csv")
@@ -143,7 +143,7 @@ def test_baselines_that_leave_no_choice_equal_the_artifact_job_by_job(tag: str, 
 )
 def test_baselines_with_a_choice_stay_within_its_reach_of_the_published_table(policy: str, makespan: float, jct: float) -> None:
     jobs = jobs_of("120_100")
-    rounds = ShockwaveRounds(jobs, 32, Turns(RULES[policy]))
+    rounds = ShockwaveRounds(jobs, 32, ShareTurns(RULES[policy]))
     rounds.run()
     told = next(r for r in rows("published_results_summary.csv") if (r["set"], r["policy"]) == ("tacc_32gpus", policy))
     mean = sum(job.finish - job.arrival for job in jobs) / len(jobs)
@@ -159,7 +159,7 @@ def test_ossp_stops_where_the_solver_of_the_artifact_does(gpus: int) -> None:
     recorded = rows("runs/artifact_runs_per_job.csv" if gpus == 24 else "published_results_per_job.csv")
     wanted = {int(row["job_index"]): float(row["jct_s"]) for row in recorded if run.items() <= row.items()}
     jobs = jobs_of("120_100")
-    ShockwaveRounds(jobs, gpus, Turns(RULES["min_total_duration"])).run()
+    ShockwaveRounds(jobs, gpus, ShareTurns(RULES["min_total_duration"])).run()
     assert len(wanted) == 120
     assert sum(abs(job.finish - job.arrival - wanted[job.index]) < 0.006 for job in jobs) >= 115
 

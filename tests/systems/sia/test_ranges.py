@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gantline.core.node_events import NodeEvent
+from gantline.core.inputs import NodeEvent
 from gantline.policies.registry import find_policy
 from gantline.simulator.simulate import simulate
 from gantline.systems.sia.policies.policy import read_ways

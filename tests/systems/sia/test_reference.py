@@ -9,7 +9,7 @@ import pytest
 from tests.simulator.references import reference
 
 from gantline.simulator.simulate import simulate
-from gantline.traces.importers.reading import import_trace
+from gantline.traces.importers import import_trace
 
 CLUSTER = "rtx:3x8,dgx-ext:2x8,quad:1x4"
 

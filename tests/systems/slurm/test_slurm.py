@@ -9,11 +9,11 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gantline.core.node_events import NodeEvent
+from gantline.core.inputs import NodeEvent
 from gantline.core.snapshot import Snapshot
 from gantline.core.snapshot_json import decode_snapshot
 from gantline.policies.registry import make_policy
-from gantline.simulator.from_here import carry_out
+from gantline.simulator.roll_forward import carry_out
 from gantline.simulator.simulate import simulate
 
 JOBS = [

@@ -15,8 +15,7 @@ from tests.systems.synergy.test_synergy_regime import PROFILES
 
 from gantline.core.errors import GantlineError
 from gantline.models.model import Gang, PerformanceModel
-from gantline.models.optimistic_profile import measure_epochs
-from gantline.models.sensitivity import SensitivityProfile
+from gantline.models.sensitivity import SensitivityProfile, measure_epochs
 from gantline.simulator.run import Run
 from gantline.simulator.simulate import simulate
 from gantline.systems.synergy.policies.mechanisms import Cell, JobKind, best_cells, useful_cells

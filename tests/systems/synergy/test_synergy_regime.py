@@ -13,7 +13,7 @@ from gantline.core.errors import GantlineError
 from gantline.simulator.run import Run
 from gantline.simulator.simulate import simulate
 from gantline.systems.synergy.traces import read_profiles
-from gantline.traces.importers.reading import import_trace
+from gantline.traces.importers import import_trace
 
 PROFILES = Path(__file__).parents[3] / "examples" / "sensitivity"
 #: order, mechanism and trace; mean, median and largest JCT, end of the run in hours

@@ -10,7 +10,7 @@ from tests.probes.scenario import fact, spans
 from gantline import simulate
 from gantline.core.errors import UsageError
 from gantline.core.snapshot_json import decode_snapshot
-from gantline.models.tiers import PlacementTiers
+from gantline.models.placement_speeds import PlacementTiers
 from gantline.policies.registry import make_policy
 
 

@@ -13,9 +13,8 @@ from hypothesis import strategies as st
 from gantline import simulate
 from gantline.core.errors import GantlineError
 from gantline.core.snapshot_json import decode_snapshot
-from gantline.policies.elastic.curves import Curves
-from gantline.policies.elastic.pools import pools
-from gantline.policies.elastic.sharing import grow_in_turns, in_order
+from gantline.policies.elastic.policies import grow_in_turns, in_order
+from gantline.policies.elastic.pools import Curves, pools
 from gantline.policies.registry import make_policy
 from gantline.systems.afs.policies import apathetic_shares
 from gantline.systems.ffdl.policies import best_sum

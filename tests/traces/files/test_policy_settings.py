@@ -11,8 +11,7 @@ from gantline.lab.experiment.grid import policies_of
 from gantline.lab.experiment.setting import Setting, move_policy
 from gantline.lab.experiment.trace_source import TraceSource
 from gantline.policies.registry import make_policy
-from gantline.traces.files.policies import load_policy
-from gantline.traces.files.policy_settings import settings_text
+from gantline.traces.files.policies import load_policy, settings_text
 
 MINE = """
 from dataclasses import dataclass

@@ -10,7 +10,7 @@ from cyclopts import App, Parameter
 
 from gantline.cli.console import is_watched, say
 from gantline.cli.live.connection import HomeOption, connect, need_libraries
-from gantline.traces.files.given_code import only_given
+from gantline.traces.files.python_file import only_given
 
 dashboard_app = App(name="dashboard")
 

@@ -17,14 +17,13 @@ from cyclopts import App
 from gantline.cli.arguments import Settings, finite_time_of, settings_of, time_of
 from gantline.cli.console import say
 from gantline.cli.live.connection import HomeOption, connect, need_libraries
-from gantline.core.costs import Costs
 from gantline.core.errors import GantlineError, NotFoundError, RefusedError, UnreachableError, UsageError, near
+from gantline.core.facts import Costs
+from gantline.live.jobs.amounts import rule_of
 from gantline.live.runners.registry import RUNNERS, checked, find_runner, options_of
-from gantline.live.scheduler.progress import rule_of
 from gantline.live.service.home import Home, Options
-from gantline.traces.files.placements import from_anywhere, load_placement
-from gantline.traces.files.policies import load_policy
-from gantline.traces.files.prices import read_prices
+from gantline.traces.files.device_tables import read_prices
+from gantline.traces.files.policies import from_anywhere, load_placement, load_policy
 
 if TYPE_CHECKING:
     from gantline.live.service.client import Client

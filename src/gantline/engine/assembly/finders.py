@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from gantline.core.cluster import Cluster
-from gantline.core.costs import Costs
 from gantline.core.ending import find_ending
 from gantline.core.errors import NotFoundError, RefusedError, UsageError, near
+from gantline.core.facts import Costs
 from gantline.core.grid import PowerGrid
 from gantline.core.policy import Policy
 from gantline.core.queues import parse_queues
@@ -18,23 +18,21 @@ from gantline.core.units import LONGEST
 from gantline.core.windows import parse_windows
 from gantline.engine.assembly.models import find_model
 from gantline.engine.assembly.spec import OPTIONS, RunSpec
+from gantline.engine.preemption_grace import LIVE_STOPS, StopRules
 from gantline.engine.regime import find_regime
-from gantline.engine.sparing import LIVE_STOPS, StopRules
 from gantline.models.estimate_chain import find_estimates
 from gantline.models.model import overrides
 from gantline.policies.admission.rules import find_admission
 from gantline.registry import Register
-from gantline.traces.files.device_speeds import read_device_speeds
-from gantline.traces.files.node_events import read_node_events
-from gantline.traces.files.placements import placement_of
-from gantline.traces.files.power import read_power
-from gantline.traces.files.prices import read_prices
+from gantline.traces.files.clusters import read_node_events
+from gantline.traces.files.device_tables import read_device_speeds, read_power, read_prices
+from gantline.traces.files.policies import placement_of
 from gantline.traces.files.profiles import read_profiles
 from gantline.traces.files.signals import read_carbon, read_electricity, start_of
-from gantline.traces.files.throughputs import read_throughputs
+from gantline.traces.files.speeds import read_throughputs
 
 # --- measured profiles: what reads the folder depends on the regime, then on the performance model ----------------------
-_READERS = Register("profile_readers", {"pairs": "gantline.traces.files.pair_tables:read_pair_profiles"}, where="--profiles")
+_READERS = Register("profile_readers", {"pairs": "gantline.traces.files.speeds:read_pair_profiles"}, where="--profiles")
 _OF_FILES = frozenset({"pairs"})
 """Readers that take a file as well as a folder."""
 

@@ -26,11 +26,10 @@ from gantline.engine.engine import Engine
 from gantline.models.learned_curves import LearnedCurves, read_scaling
 from gantline.models.model import PerformanceModel
 from gantline.models.parameter_servers import ServerModel
-from gantline.models.throughput_table import ThroughputTable
-from gantline.models.variable_devices import VariableDevices
-from gantline.traces.loss_curves import LOSS_HELP, losses_of
+from gantline.models.placement_speeds import VariableDevices
+from gantline.models.sharing.throughput_table import ThroughputTable
 from gantline.traces.option_estimates import fill_option_estimates
-from gantline.traces.options import WrittenOption, format_options, parse_options
+from gantline.traces.options import LOSS_HELP, WrittenOption, format_options, losses_of, parse_options
 from gantline.traces.trace import Trace
 
 # --- jobs that end by their loss: how much work each really does, which policies do not see -----------------------------

@@ -10,10 +10,9 @@ import polars as pl
 from gantline.core.cluster import Cluster
 from gantline.core.errors import RefusedError, TraceError
 from gantline.core.policy import Policy
-from gantline.models.goodput.measured import Application
+from gantline.models.goodput.measured import Application, Pipeline
 from gantline.models.goodput.measured import Profiles as Profiles
 from gantline.models.goodput.online import OnlineGoodput, OnlineJob
-from gantline.models.goodput.pipeline import Pipeline
 from gantline.policies.node_classes import node_classes
 from gantline.traces.options import WrittenOption, format_options
 from gantline.traces.trace import Trace

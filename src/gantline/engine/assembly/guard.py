@@ -20,7 +20,7 @@ from gantline.core.estimates import NEEDS
 from gantline.core.facts import NO_FACTS, Facts
 from gantline.core.plan import Misfit
 from gantline.core.policy import OrderPolicy, Policy, changed
-from gantline.engine.lost_turns import OverBudgetError, describe_error
+from gantline.engine.policy_failures import OverBudgetError, describe_error
 from gantline.engine.regime import Regime
 from gantline.policies.placement.device_rule import DeviceRule, FreeDevices, GangRequest, LatePlacementError
 

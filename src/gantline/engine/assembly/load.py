@@ -8,11 +8,11 @@ import numpy as np
 import polars as pl
 
 from gantline.core.arrays import Bools, Floats, Ints
-from gantline.core.beside import amounts_beside
 from gantline.core.cluster import Cluster
 from gantline.core.columns import DEVICE_MEMORY, HOST_RESOURCE_NAMES, HOST_RESOURCES, Job
 from gantline.core.columns import Option as OptionColumn
 from gantline.core.errors import TraceError, near
+from gantline.core.host_resources import amounts_beside
 from gantline.core.inputs import Submit
 from gantline.core.job_json import encode_job
 from gantline.core.options import Option, OptionTable
@@ -20,9 +20,7 @@ from gantline.core.tables import Tables
 from gantline.core.traffic import BANDWIDTH, ITERATION, NETWORK, traffic_fault
 from gantline.core.units import LONGEST
 from gantline.engine.submissions import SUBMITTED
-from gantline.traces.drawn import Drawn
 from gantline.traces.options import parse_options
-from gantline.traces.schema import filled
 from gantline.traces.trace import Trace
 
 # --- options that the cluster cannot hold are left out; a job that has none left is refused -----------------------------
@@ -115,12 +113,12 @@ def load_tables(trace: Trace, cluster: Cluster, *, checkpoint: float = 0.0, size
     tables = Tables.empty(cluster, len(trace))
     F, I = tables.F, tables.I
     tables.names = partial(trace.texts, "job")
-    F[Job.ARRIVAL] = trace.numbers("arrival")
-    F[Job.WORK] = trace.numbers("duration")
+    F[Job.ARRIVAL] = trace.frame["arrival"].to_numpy()
+    F[Job.WORK] = trace.frame["duration"].to_numpy()
     F[Job.ESTIMATE] = F[Job.WORK]
     if checkpoint:
         F[Job.CHECKPOINT] = checkpoint
-    I[Job.GPUS] = trace.numbers("gpus")
+    I[Job.GPUS] = trace.frame["gpus"].to_numpy()
     for name, column in (("deadline", Job.DEADLINE), ("priority", Job.PRIORITY), ("weight", Job.WEIGHT)):
         if name in trace.columns:
             values = _floats(trace, name)
@@ -134,7 +132,7 @@ def load_tables(trace: Trace, cluster: Cluster, *, checkpoint: float = 0.0, size
         if name in trace.columns and len(trace):
             names[:], I[column] = trace.codes(name)
     for name, column in (("min_gpus", Job.MIN_GPUS), ("max_gpus", Job.MAX_GPUS)):
-        I[column] = filled(trace.frame[name], trace.frame["gpus"]).to_numpy() if name in trace.columns else I[Job.GPUS]
+        I[column] = trace.frame[name].fill_null(trace.frame["gpus"]).to_numpy() if name in trace.columns else I[Job.GPUS]
     if "reserved" in trace.columns:
         I[Job.RESERVED] = trace.frame["reserved"].str.extract(r":(\d+)$").cast(pl.Int64).fill_null(0).to_numpy()
     tables.metrics = {name: values.copy() for name, values in trace.metrics.items()}
@@ -156,7 +154,7 @@ def _check_traffic(trace: Trace, tables: Tables) -> None:
 
 def _floats(trace: Trace, name: str) -> Floats:
     """A column of numbers, whatever they are stored as."""
-    return trace.numbers(name).astype(np.float64) if isinstance(trace.given, Drawn) else trace.given[name].cast(pl.Float64).to_numpy()
+    return trace.frame[name].cast(pl.Float64).to_numpy()
 
 
 def _fill_options(trace: Trace, cluster: Cluster, tables: Tables) -> bool:

@@ -21,16 +21,15 @@ from gantline.core.options import OptionTable
 from gantline.core.tables import Tables
 from gantline.engine.assembly.load import smallest_options
 from gantline.models.model import PerformanceModel, check_model
-from gantline.models.pair_model import PairModel
-from gantline.models.pair_table import AloneProfile
 from gantline.models.parameter_servers import TERMS, ServerJob, ServerModel
 from gantline.models.scaling import Scaling, ScalingModel
-from gantline.models.throughput_model import ThroughputModel
-from gantline.models.throughput_table import ThroughputTable
-from gantline.models.typed_pairs import typed_pair_model
+from gantline.models.sharing.pair_model import PairModel, typed_pair_model
+from gantline.models.sharing.pair_table import AloneProfile
+from gantline.models.sharing.throughput_model import ThroughputModel
+from gantline.models.sharing.throughput_table import ThroughputTable
 from gantline.registry import Register
-from gantline.traces.files.pair_tables import PairProfiles, read_pair_profiles
 from gantline.traces.files.python_file import PartKind, part_of_file, python_file
+from gantline.traces.files.speeds import PairProfiles, read_pair_profiles
 from gantline.traces.trace import Trace
 
 
@@ -221,10 +220,10 @@ _MODELS = Register(
             "gantline.engine.assembly.models:pair_model",
             "jobs that share devices, by a table of measured pairs (--profiles DIR, or Gavel's FILE)",
         ),
-        "shared-links": ("gantline.models.shared_links:SharedLinks", "links that gangs share, divided fairly at every instant"),
-        "link-circles": ("gantline.models.link_circles:LinkCircles", "links that gangs share, by circles: a fast stand-in"),
+        "shared-links": ("gantline.models.links.shared_links:SharedLinks", "links that gangs share, divided fairly at every instant"),
+        "link-circles": ("gantline.models.links.shared_links:LinkCircles", "links that gangs share, by circles: a fast stand-in"),
         "effective-bandwidth": (
-            "gantline.models.effective_bandwidth:EffectiveBandwidth",
+            "gantline.models.placement_speeds:EffectiveBandwidth",
             "AllReduce as fast as the ring of devices allows (MAPA); column allreduce_gb",
         ),
     },

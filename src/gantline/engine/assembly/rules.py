@@ -14,9 +14,8 @@ import numpy as np
 
 from gantline.core.cluster import Cluster
 from gantline.core.columns import HOST_RESOURCES, Job, Option
-from gantline.core.costs import Costs
 from gantline.core.errors import RefusedError
-from gantline.core.facts import NO_FACTS, Facts
+from gantline.core.facts import NO_FACTS, Costs, Facts
 from gantline.core.policy import Policy
 from gantline.core.snapshot import Snapshot
 from gantline.core.tables import Tables
@@ -25,16 +24,14 @@ from gantline.engine.assembly.guard import Guard, asked, bounded_rule, guard_of,
 from gantline.engine.assembly.load import load_tables
 from gantline.engine.assembly.spec import RunSpec
 from gantline.engine.engine import Engine
-from gantline.engine.lost_turns import Incident
+from gantline.engine.policy_failures import Incident
+from gantline.engine.preemption_grace import StopRules
 from gantline.engine.regime import Regime, find_regime
-from gantline.engine.sparing import StopRules
 from gantline.engine.state import State
 from gantline.models.estimate_chain import Estimates
 from gantline.policies.admission.rules import AdmissionRule
-from gantline.policies.placement.compiled import FIRST_FREE
-from gantline.policies.placement.rules import PlacementRule
-from gantline.traces.files.placements import GivenPlacement, load_placement, placement_of
-from gantline.traces.files.policies import load_policy
+from gantline.policies.placement.rules import FIRST_FREE, PlacementRule
+from gantline.traces.files.policies import GivenPlacement, load_placement, load_policy, placement_of
 from gantline.traces.trace import Trace
 
 
@@ -167,7 +164,7 @@ class RunRules:
             what = f"placement '{self.placement.name}' decides nothing: policy '{policy.name}' names the devices of its gangs itself"
             engine.notices.append(Incident(state.now, state.decision, what))
             engine.said_at_start = len(engine.notices)
-        engine.sparing.grace, engine.sparing.turn = self.stops.grace, self.stops.turn
+        engine.preemption_grace.grace, engine.preemption_grace.turn = self.stops.grace, self.stops.turn
         engine.find_rule = lambda name: self._on(state.tables, _for_rankings(load_placement(name)))
         engine.find_policy = lambda use: self.fit(load_policy(use.policy, use.settings))
         return engine

@@ -35,16 +35,16 @@ from gantline.core.fields import (
 from gantline.core.queues import queues_as_text
 
 if TYPE_CHECKING:
-    from gantline.core.costs import Costs
     from gantline.core.ending import EndingRule
-    from gantline.core.node_events import NodeEvent
+    from gantline.core.facts import Costs
+    from gantline.core.inputs import NodeEvent
     from gantline.core.windows import AdvanceWindow
     from gantline.engine.executor import Executor
     from gantline.engine.regime import Regime
     from gantline.models.estimate_chain import Estimates
     from gantline.models.goodput.measured import Profiles
     from gantline.models.model import PerformanceModel
-    from gantline.models.throughput_table import ThroughputTable
+    from gantline.models.sharing.throughput_table import ThroughputTable
     from gantline.policies.admission.rules import AdmissionRule
     from gantline.policies.placement.device_rule import DeviceRule
     from gantline.policies.placement.rules import PlacementRule

@@ -17,11 +17,11 @@ from gantline.core.jit import kernel
 from gantline.core.phases import PENDING, RUNNING, STARTING
 from gantline.core.plan import TRIAL, Assignments
 from gantline.core.tables import Matrices
-from gantline.engine.checkpoints import note_saves
 from gantline.engine.commit.diff import renew
 from gantline.engine.commit.give_up import decide_changes, give_up
-from gantline.engine.commit.granted_columns import RAW, NotedGrants
-from gantline.engine.commit.request import GROUPS, LINES_COUNT, Request, filled
+from gantline.engine.commit.granted import RAW, GrantedByRow
+from gantline.engine.commit.request import GROUPS, LINES_COUNT, PlanRequest, filled, team_of
+from gantline.engine.commit.requested import exact_option, sound_numbers
 from gantline.engine.commit.take_turns import take_turns
 from gantline.engine.commit.turns import (
     SOUGHT,
@@ -29,8 +29,8 @@ from gantline.engine.commit.turns import (
     Course,
     End,
     Ended,
-    Room,
-    Turns,
+    GangTurns,
+    TurnRoom,
     Want,
     Work,
     find_first_options,
@@ -39,12 +39,10 @@ from gantline.engine.commit.turns import (
     read_turns,
 )
 from gantline.engine.grants import Grants
-from gantline.engine.group_numbers import team_of
 from gantline.engine.holdings import Holdings
 from gantline.engine.option_rows import IMPOSSIBLE
-from gantline.engine.seats import GANG_FIRST, SharedSeats
-from gantline.engine.shared_gang import BEFORE, COMPANY_LINES, TOUCHED, MayShare
-from gantline.engine.wanted import exact_option, sound_numbers
+from gantline.engine.runs import note_saves
+from gantline.engine.shared_devices import BEFORE, COMPANY_LINES, GANG_FIRST, TOUCHED, Partners, SharedDevices
 
 _NONE: Ints = np.zeros(0, dtype=np.int64)
 
@@ -52,9 +50,15 @@ _NONE: Ints = np.zeros(0, dtype=np.int64)
 class GrantsOfPlan:
     """The grants of many rows, as one plan gave them."""
 
-    def __init__(self, books: Holdings, rows: Ints, table: Assignments, at: Ints) -> None:
+    def __init__(self, holdings: Holdings, rows: Ints, table: Assignments, at: Ints) -> None:
         """The plan named these `rows`, and what it gave at these places is kept: it may write to its arrays again."""
-        self.books, self.rows, self.group, self.table, self.owners = books, rows, table.column("group").copy(), table.some(at), rows[at]
+        self.holdings, self.rows, self.group, self.table, self.owners = (
+            holdings,
+            rows,
+            table.column("group").copy(),
+            table.some(at),
+            rows[at],
+        )
         self._members: dict[int, frozenset[int]] = {}
 
     @cached_property
@@ -63,26 +67,26 @@ class GrantsOfPlan:
 
     def grant(self, row: int) -> Grant:
         """The grant of a row, on what it holds now."""
-        item, held = replace(self.table[self._place[row]], job=row), self.books.of(row)
+        item, held = replace(self.table[self._place[row]], job=row), self.holdings.of(row)
         if item.group not in self._members:
             members = self.rows[self.group == item.group] if item.group >= 0 else self.rows[:0]
             self._members[item.group] = frozenset(members.tolist())
         return Grant((item,), (self._members[item.group],), held.devices, held.shared, (), held.side)
 
 
-class Changes:
+class PlanChanges:
     """The assignments that their rows do not keep, as turns; `readable` says whether the compiled pass takes all of them."""
 
-    def __init__(self, grants: Grants, rows: Ints, table: Assignments, asked: Request, places: Ints) -> None:
+    def __init__(self, grants: Grants, rows: Ints, table: Assignments, asked: PlanRequest, places: Ints) -> None:
         self.grants, self.table, self.asked, self.places = grants, table, asked, places
-        self.state, self.books = grants.state, grants.holdings
+        self.state, self.holdings = grants.state, grants.holdings
         self.planned, self.rows = rows, rows[places]
         self.special = grants.by_row.rows()
         self.readable = self._is_usual() and self._read() and not self._may_lack_memory()
 
     def _is_usual(self) -> bool:
         """Whether there are no shares of the time, trials, parts, or places that the plan restricts."""
-        if self.grants.used_fluid or self.state.tables.trials or self.books.with_parts:
+        if self.grants.used_fluid or self.state.tables.trials or self.holdings.with_parts:
             return False
         if filled(self.table, "nodes", "within", "parts")[self.places].any():
             return False
@@ -111,7 +115,7 @@ class Changes:
             ask[Ask.RETURNS] = turning & np.fromiter(map(t.waits_for_turn.__contains__, self.rows.tolist()), np.bool_, count)
         self.room = columns.room(groups + 1, count + len(self.special), t.D.shape[1])
         granted = self.grants.granted.columns
-        self.listed = read_turns(self.state.matrices, self.books.seats(), granted, self.special, self.asked, self.turns, self.room)
+        self.listed = read_turns(self.state.matrices, self.holdings.seats(), granted, self.special, self.asked, self.turns, self.room)
         return self.listed >= 0
 
     def _find_options(self, named: list[tuple[int, ...]], sound: Bools) -> None:
@@ -135,7 +139,7 @@ class Changes:
         if DEVICE_MEMORY not in t.metrics:
             return False
         has, load = np.array(t.cluster.device_memory, dtype=np.float64), np.zeros(t.D.shape[1] + int(self.asked.found[GROUPS]) + 1)
-        return not memory_suffices(self.state.matrices, self.books.seats(), self.turns, t.metric(DEVICE_MEMORY), has, load)
+        return not memory_suffices(self.state.matrices, self.holdings.seats(), self.turns, t.metric(DEVICE_MEMORY), has, load)
 
     def run(self) -> None:
         """Rows give up what the plan takes away, take their turns, and are granted what they got; costs follow."""
@@ -143,7 +147,7 @@ class Changes:
         t, count = state.matrices, len(self.places)
         if (turns.ask[Ask.WANTS, :count] <= Want.SHARES_NAMED).any():
             grants.note_sharing()
-        company, seats = grants.turn_columns.company(t.F.shape[1], self.listed + 1), self.books.seats(2 * self.listed + 2)
+        company, seats = grants.turn_columns.company(t.F.shape[1], self.listed + 1), self.holdings.seats(2 * self.listed + 2)
         state.log.reserve(count + 8, self.listed + 8)
         here = grants.by_row.here(t.F.shape[1])
         meet(t, seats, grants.granted.columns, self.special, here, self.asked, len(self.planned), turns, company)
@@ -163,7 +167,7 @@ class Changes:
         grants.by_row.drop(ended[Ended.DROP, : sizes[Ended.DROP]].tolist())
         special = ended[Ended.ENTER, : sizes[Ended.ENTER]]
         if len(special):
-            given = GrantsOfPlan(self.books, self.planned, self.table, self.places[special])
+            given = GrantsOfPlan(self.holdings, self.planned, self.table, self.places[special])
             grants.by_row.enter(self.rows[special].tolist(), given)
         end, acts = self.turns.work[Work.END, :count], self.turns.work[Work.ACT, :count]
         note_granted(grants, self.table, self.asked, self.places, end)
@@ -179,7 +183,7 @@ class Changes:
         grants.touched.update(ended[Ended.TOUCHED, : sizes[Ended.TOUCHED]].tolist())
 
 
-def note_granted(grants: Grants, table: Assignments, asked: Request, places: Ints, end: Ints) -> None:
+def note_granted(grants: Grants, table: Assignments, asked: PlanRequest, places: Ints, end: Ints) -> None:
     """Write down what the rows of these places were granted, by how their turns ended."""
     _note_granted(grants.state.matrices, grants.granted.columns, asked, places, end)
     got = places[(end == End.GRANTED) | (end == End.IN_PART)]
@@ -187,7 +191,7 @@ def note_granted(grants: Grants, table: Assignments, asked: Request, places: Int
 
 
 @kernel
-def _note_granted(t: Matrices, granted: NotedGrants, asked: Request, places: Ints, end: Ints) -> None:
+def _note_granted(t: Matrices, granted: GrantedByRow, asked: PlanRequest, places: Ints, end: Ints) -> None:
     for n in range(places.shape[0] - 1, -1, -1):  # of several assignments of one row the first counts
         k = places[n]
         row = asked.rows[k]
@@ -205,7 +209,7 @@ def _note_granted(t: Matrices, granted: NotedGrants, asked: Request, places: Int
 
 @kernel
 def end_turns(
-    t: Matrices, seats: SharedSeats, special: Ints, here: Bools, asked: Request, turns: Turns, company: MayShare, room: Room,
+    t: Matrices, seats: SharedDevices, special: Ints, here: Bools, asked: PlanRequest, turns: GangTurns, company: Partners, room: TurnRoom,
     model: bool, about_gangs: bool,
 ) -> None:  # fmt: skip
     """How the turns of placed gangs ended, and lists of what follows from all turns; the columns of `company` are zero again."""
@@ -235,7 +239,7 @@ def end_turns(
 
 
 @kernel
-def _touch_team(special: Ints, company: MayShare, team: int) -> None:
+def _touch_team(special: Ints, company: Partners, team: int) -> None:
     """A model may mind that one of a group that shares links has changed."""
     for n in range(special.shape[0]):
         if company.row[BEFORE, special[n]] == team:
@@ -243,6 +247,6 @@ def _touch_team(special: Ints, company: MayShare, team: int) -> None:
 
 
 @kernel
-def _list(room: Room, which: int, value: int) -> None:
+def _list(room: TurnRoom, which: int, value: int) -> None:
     room.ended[which, room.sizes[which]] = value
     room.sizes[which] += 1

@@ -9,12 +9,12 @@ from gantline.core.columns import Job
 from gantline.core.phases import PENDING
 from gantline.core.plan import Assignments, Mode
 from gantline.core.reasons import Reason
-from gantline.engine.commit.apply import Changes
+from gantline.engine.commit.apply import PlanChanges
 from gantline.engine.commit.diff import compare
 from gantline.engine.commit.one_by_one import change_one_by_one, compare_shares_of_time
 from gantline.engine.commit.request import PLACES, STOPS
+from gantline.engine.commit.speeds import SpeedsBefore
 from gantline.engine.grants import Grants
-from gantline.engine.speeds import SpeedsBefore
 
 NO_ROWS: Ints = np.zeros(0, dtype=np.int64)
 
@@ -44,7 +44,7 @@ def commit_assignments(grants: Grants, rows: Ints, table: Assignments, keeps: In
     # 4. All others give up what the plan takes away, and then take their turns, as the plan lists them: in one compiled pass, or one by
     # one where a change is of a kind that the pass does not take.
     if len(places) or grants.overdrawn():
-        changes = Changes(grants, planned, table, asked, places)
+        changes = PlanChanges(grants, planned, table, asked, places)
         if changes.readable and not slowly:
             changes.run()
         else:

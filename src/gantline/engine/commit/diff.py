@@ -9,9 +9,8 @@ from gantline.core.columns import Job
 from gantline.core.jit import kernel
 from gantline.core.phases import PENDING, RUNNING, STARTING
 from gantline.core.tables import Matrices
-from gantline.engine.commit.granted_columns import FIRST_RAW, LIMIT, UNTIL, NotedGrants
-from gantline.engine.commit.request import GROUPS, LINES_COUNT, OTHER, PLACES, SAME, STOPS, Request
-from gantline.engine.group_numbers import team_of
+from gantline.engine.commit.granted import FIRST_RAW, LIMIT, UNTIL, GrantedByRow
+from gantline.engine.commit.request import GROUPS, LINES_COUNT, OTHER, PLACES, SAME, STOPS, PlanRequest, team_of
 from gantline.engine.lists import Lists, RowCount
 from gantline.engine.settings import Amount, EngineRules
 
@@ -20,9 +19,9 @@ from gantline.engine.settings import Amount, EngineRules
 def compare(
     t: Matrices,
     lists: Lists,
-    granted: NotedGrants,
+    granted: GrantedByRow,
     special: Bools,
-    asked: Request,
+    asked: PlanRequest,
     count: int,
     spared: Ints,
     plan: int,
@@ -62,7 +61,7 @@ def compare(
 
 
 @kernel
-def renew(t: Matrices, asked: Request, k: int) -> None:
+def renew(t: Matrices, asked: PlanRequest, k: int) -> None:
     """The lease ends as the plan says, or at the limit of the run, which counts from its start."""
     row = asked.rows[k]
     end = t.F[Job.LAST_START, row] + asked.number[LIMIT, k]
@@ -79,7 +78,7 @@ def _may_be_touched(t: Matrices, row: int) -> bool:
 
 
 @kernel
-def _keeps(t: Matrices, granted: NotedGrants, special: Bools, asked: Request, k: int) -> bool:
+def _keeps(t: Matrices, granted: GrantedByRow, special: Bools, asked: PlanRequest, k: int) -> bool:
     """Whether a row holds just what the plan gives it."""
     row = asked.rows[k]
     if asked.by[k] == SAME or asked.by[k] == OTHER:

@@ -8,17 +8,28 @@ from gantline.core.jit import kernel
 from gantline.core.phases import PENDING
 from gantline.core.reasons import Reason
 from gantline.core.tables import Matrices
-from gantline.engine.commit.resize_gang import cut_chain, restyle
-from gantline.engine.commit.turns import Ask, Course, End, Paid, Turns, Want, Work
+from gantline.engine.commit.resize import cut_chain, restyle
+from gantline.engine.commit.turns import Ask, Course, End, GangTurns, Paid, Want, Work
 from gantline.engine.gang import give_back, settle
-from gantline.engine.seats import GANG_FIRST, SEAT_KEPT, SEAT_NEXT, SharedSeats
-from gantline.engine.shared_gang import TOUCHED, MayShare, keeps_seats, leave_devices, list_devices, restyle_seated, settle_down
+from gantline.engine.shared_devices import (
+    GANG_FIRST,
+    SEAT_KEPT,
+    SEAT_NEXT,
+    TOUCHED,
+    Partners,
+    SharedDevices,
+    keeps_seats,
+    leave_devices,
+    list_devices,
+    restyle_seated,
+    settle_down,
+)
 
 _RESOURCES = int(Reason.RESOURCES)
 
 
 @kernel
-def decide_changes(t: Matrices, seats: SharedSeats, company: MayShare, turns: Turns, now: float, min_run: float) -> None:
+def decide_changes(t: Matrices, seats: SharedDevices, company: Partners, turns: GangTurns, now: float, min_run: float) -> None:
     """What the plan means for each row that holds something; `turns` keeps what that is. Nothing is touched yet."""
     ask, work = turns.ask, turns.work
     at = 0
@@ -51,7 +62,7 @@ def decide_changes(t: Matrices, seats: SharedSeats, company: MayShare, turns: Tu
 
 
 @kernel
-def _settle_in(t: Matrices, seats: SharedSeats, company: MayShare, turns: Turns, k: int) -> None:
+def _settle_in(t: Matrices, seats: SharedDevices, company: Partners, turns: GangTurns, k: int) -> None:
     """A member of a group may stay where it is, if the group has no other devices yet."""
     ask, work, had = turns.ask, turns.work, company.had
     row, option, old = ask[Ask.ROW, k], ask[Ask.OPTION, k], work[Work.OPTION, k]
@@ -72,7 +83,7 @@ def _settle_in(t: Matrices, seats: SharedSeats, company: MayShare, turns: Turns,
 
 
 @kernel
-def _decide_change(t: Matrices, seats: SharedSeats, company: MayShare, turns: Turns, k: int, now: float, min_run: float) -> None:
+def _decide_change(t: Matrices, seats: SharedDevices, company: Partners, turns: GangTurns, k: int, now: float, min_run: float) -> None:
     ask, work, had = turns.ask, turns.work, company.had
     row, option, wants, first = ask[Ask.ROW, k], ask[Ask.OPTION, k], ask[Ask.WANTS, k], work[Work.HAD, k]
     shared, change, kept = work[Work.SHARED, k] == 1, Course.LEAVES, 0
@@ -116,7 +127,7 @@ def _change_of_placed(I: Ints, OI: Ints, row: int, option: int) -> int:
 
 
 @kernel
-def give_up(t: Matrices, seats: SharedSeats, company: MayShare, turns: Turns, now: float) -> None:
+def give_up(t: Matrices, seats: SharedDevices, company: Partners, turns: GangTurns, now: float) -> None:
     """Every row gives up what the plan takes away, so that the order of the plan does not decide which row may use it."""
     for k in range(turns.size[0]):
         if turns.work[Work.CHANGE, k] == Course.WAITS or turns.work[Work.CHANGE, k] == Course.BOUND:
@@ -128,7 +139,7 @@ def give_up(t: Matrices, seats: SharedSeats, company: MayShare, turns: Turns, no
 
 
 @kernel
-def _part_with_places(t: Matrices, turns: Turns, k: int, now: float) -> None:
+def _part_with_places(t: Matrices, turns: GangTurns, k: int, now: float) -> None:
     row, option, change = turns.ask[Ask.ROW, k], turns.ask[Ask.OPTION, k], turns.work[Work.CHANGE, k]
     if change == Course.STAYS:
         if t.I[Job.OPTION, row] != option:
@@ -142,7 +153,7 @@ def _part_with_places(t: Matrices, turns: Turns, k: int, now: float) -> None:
 
 
 @kernel
-def _part_with(t: Matrices, seats: SharedSeats, company: MayShare, turns: Turns, k: int, now: float) -> None:
+def _part_with(t: Matrices, seats: SharedDevices, company: Partners, turns: GangTurns, k: int, now: float) -> None:
     ask, work, had = turns.ask, turns.work, company.had
     row, option, wants, first = ask[Ask.ROW, k], ask[Ask.OPTION, k], ask[Ask.WANTS, k], work[Work.HAD, k]
     shared, change = work[Work.SHARED, k] == 1, work[Work.CHANGE, k]
@@ -162,7 +173,7 @@ def _part_with(t: Matrices, seats: SharedSeats, company: MayShare, turns: Turns,
 
 
 @kernel
-def _common_first(turns: Turns, company: MayShare, k: int) -> int:
+def _common_first(turns: GangTurns, company: Partners, k: int) -> int:
     """How many of its devices a gang is to keep."""
     ask, work, count = turns.ask, turns.work, 0
     for n in range(work[Work.HELD, k]):
@@ -172,7 +183,7 @@ def _common_first(turns: Turns, company: MayShare, k: int) -> int:
 
 
 @kernel
-def _list_common(turns: Turns, company: MayShare, k: int) -> int:
+def _list_common(turns: GangTurns, company: Partners, k: int) -> int:
     """Write down those, in the order in which it has them."""
     ask, work, count = turns.ask, turns.work, 0
     for n in range(work[Work.HELD, k]):

@@ -1,4 +1,4 @@
-"""Changes that are done one by one, whatever they are: parts, shares of the time, trials, gangs with requirements on nodes.
+"""PlanChanges that are done one by one, whatever they are: parts, shares of the time, trials, gangs with requirements on nodes.
 
 The compiled pass does the same for most plans. A new kind of grant begins here.
 """
@@ -11,30 +11,26 @@ from dataclasses import replace
 import numpy as np
 
 from gantline.core.arrays import Bools, Floats, Ints
-from gantline.core.beside import amounts_beside
 from gantline.core.columns import FREE, Device, Job, Node
 from gantline.core.grant import Grant, Worker
+from gantline.core.host_resources import amounts_beside
 from gantline.core.phases import Phase
 from gantline.core.plan import Assignment, Assignments
 from gantline.core.reasons import Reason
-from gantline.engine.changes import LEAVES, Change, Manner
-from gantline.engine.checkpoints import note_saves
 from gantline.engine.commit.apply import note_granted
-from gantline.engine.commit.request import OTHER, SAME, Request
+from gantline.engine.commit.kinds import KINDS, LEAVES, Change, CommitContext, Manner, Placed
+from gantline.engine.commit.places import Claims, DeviceMemory, Pools
+from gantline.engine.commit.request import OTHER, SAME, PlanRequest
+from gantline.engine.commit.requested import Requested, divides_time, read_entries, shares_openly
+from gantline.engine.commit.transitions import Transitions
 from gantline.engine.commit.turns import End
-from gantline.engine.device_memory import DeviceMemory
 from gantline.engine.gang import halt, settle
 from gantline.engine.grants import Grants
 from gantline.engine.holdings import NOTHING, Holding
-from gantline.engine.kinds import KINDS, Desk
-from gantline.engine.kinds.kind import Placed
-from gantline.engine.sharing import Claims, Pools
-from gantline.engine.transitions import Transitions
-from gantline.engine.trial_runs import begins_again
-from gantline.engine.wanted import Wanted, divides_time, read_entries, shares_openly
+from gantline.engine.runs import begins_again, note_saves
 
 
-def change_one_by_one(grants: Grants, rows: Ints, table: Assignments, asked: Request, places: Ints) -> None:
+def change_one_by_one(grants: Grants, rows: Ints, table: Assignments, asked: PlanRequest, places: Ints) -> None:
     """The assignments at these places give up what the plan takes away, take their turns, and are granted what they got."""
     fluid, t = divides_time(rows, table), grants.state.tables
     turns = OneByOne(grants, rows, table, places.tolist(), _open_rows(grants, rows, table) if len(places) else frozenset())
@@ -50,7 +46,7 @@ def change_one_by_one(grants: Grants, rows: Ints, table: Assignments, asked: Req
     grants.touched |= turns.touched
 
 
-def compare_shares_of_time(grants: Grants, rows: Ints, table: Assignments, asked: Request) -> None:
+def compare_shares_of_time(grants: Grants, rows: Ints, table: Assignments, asked: PlanRequest) -> None:
     """Shares of the time are given out anew unless all of them are as they were, so that none has to be looked at."""
     fluid = divides_time(rows, table)
     if not fluid.any():
@@ -62,7 +58,7 @@ def compare_shares_of_time(grants: Grants, rows: Ints, table: Assignments, asked
     asked.by[: len(rows)][fluid] = SAME if same else OTHER
 
 
-def _shares(grants: Grants, rows: Ints, table: Assignments, asked: Request, fluid: Bools) -> tuple[Ints | Floats, ...]:
+def _shares(grants: Grants, rows: Ints, table: Assignments, asked: PlanRequest, fluid: Bools) -> tuple[Ints | Floats, ...]:
     """The shares of the time of this plan, as they can be compared with those of another."""
     at = np.flatnonzero(fluid)
     mine, teams = rows[at], grants.requests.teams(len(rows))
@@ -81,7 +77,7 @@ class OneByOne:
     def __init__(self, grants: Grants, rows: Ints, table: Assignments, at: list[int], open_rows: frozenset[int]) -> None:
         self.grants = grants
         self.state, self.t, self.out = grants.state, grants.state.tables, grants.state.out
-        self.books, self.fluid = grants.holdings, grants.fluid
+        self.holdings, self.fluid = grants.holdings, grants.fluid
         self.wanted = read_entries(self.t, grants.options, rows, table, at, open_rows) if at else {}
         self.teams = grants.teams() if at else {}
         self.had_turn: set[int] = set()
@@ -91,13 +87,13 @@ class OneByOne:
         self.touched: set[int] = set()
         self.changes: dict[int, Change] = {}  # of those that hold something and may be touched
         self.before: dict[int, tuple[Holding, Grant | None]] = {}  # of those that gave something up
-        self.transitions = Transitions(self.state, self.books)
+        self.transitions = Transitions(self.state, self.holdings)
         if self.wanted:
-            self.memory = DeviceMemory(self.t, self.books.tenants, {w.row: w.item for w in self.wanted.values() if w.sound})
-            self.pools = Pools(self.state, self.books, self.memory)
-            desk = Desk(self.state, self.books, self.fluid, self.pools, set())
-            self.kinds = {name: kind(desk) for name, kind in KINDS.items()}
-            self.staying = desk.staying
+            self.memory = DeviceMemory(self.t, self.holdings.tenants, {w.row: w.item for w in self.wanted.values() if w.sound})
+            self.pools = Pools(self.state, self.holdings, self.memory)
+            context = CommitContext(self.state, self.holdings, self.fluid, self.pools, set())
+            self.kinds = {name: kind(context) for name, kind in KINDS.items()}
+            self.staying = context.staying
             if any(w.shares for w in self.wanted.values()):
                 grants.note_sharing()
 
@@ -115,12 +111,12 @@ class OneByOne:
         if not self.wanted:
             return
         mine = {row for row in holders if self.wanted[row].sound}
-        claims = Claims(self.books, mine)
+        claims = Claims(self.holdings, mine)
         self.staying |= self.pools.settle_in(self.wanted, holders, claims)
         for w in self.wanted.values():
             if w.row not in mine:
                 continue
-            held, grant = self.books.of(w.row), self.grants.by_row.get(w.row)
+            held, grant = self.holdings.of(w.row), self.grants.by_row.get(w.row)
             change = self.kinds[w.kind].change(w, held, grant)
             stays = (change.keep or held).devices if change.manner is not Manner.LEAVES else ()
             if held.shared and not w.pooled and not claims.claim(w, stays):
@@ -146,7 +142,7 @@ class OneByOne:
                 self.grants.stop(row, Reason.NODE_LOST)
                 self.out[1] += 1
 
-    def _give_up_one(self, w: Wanted, change: Change) -> None:
+    def _give_up_one(self, w: Requested, change: Change) -> None:
         if change.manner is Manner.LEAVES and not self._past_minimum(w.row):
             return
         self.changes[w.row] = change
@@ -154,10 +150,10 @@ class OneByOne:
             self._part_with(w, change)
         elif not w.fluid:
             if w.shares:
-                self.books.share(w.row)
+                self.holdings.share(w.row)
             self._restyle(w, only_less=True)
 
-    def _part_with(self, w: Wanted, change: Change) -> None:
+    def _part_with(self, w: Requested, change: Change) -> None:
         row = w.row
         note_saves(self.state, row)
         settle(self.t.F, self.t.I, row, self.state.now)  # while it still counts as holding everything
@@ -167,10 +163,10 @@ class OneByOne:
         self.before[row] = (self.kinds[w.kind].give_back(row, grant), grant)  # shares are settled by what was granted
         self.grants.by_row.pop(row, None)
         if change.keep is not None:
-            self.books.take(row, change.keep)
+            self.holdings.take(row, change.keep)
 
     # --- turns ----------------------------------------------------------------------------------------------------------
-    def turn(self, w: Wanted) -> None:
+    def turn(self, w: Requested) -> None:
         """One row's turn."""
         change = self.changes.get(w.row)
         if w.row in self.had_turn or (change is None and self.t.I[Job.PHASE, w.row] != Phase.PENDING):
@@ -186,7 +182,7 @@ class OneByOne:
         else:
             self._place(w, change)
 
-    def _place(self, w: Wanted, change: Change | None) -> None:
+    def _place(self, w: Requested, change: Change | None) -> None:
         """Give the row its new place, or refuse it."""
         found = self._find(w, change)
         if isinstance(found, Reason):
@@ -194,14 +190,14 @@ class OneByOne:
         else:
             self._begin(w, found)
 
-    def _find(self, w: Wanted, change: Change | None) -> Placed | Reason:
+    def _find(self, w: Requested, change: Change | None) -> Placed | Reason:
         """Its new place, which is free; or why there is none."""
         found = self.kinds[w.kind].fits(w, change)
         if isinstance(found, Reason):
             return found
         home = self.before[w.row][0] if change is not None else None
         if change is not None and change.keep is not None:
-            self.books.give_back(w.row)
+            self.holdings.give_back(w.row)
             self.changes[w.row] = replace(change, keep=None)
         if not self._free(found.holding, w.company, home):
             return Reason.RESOURCES
@@ -210,7 +206,7 @@ class OneByOne:
             return Reason.DEVICE_MEMORY
         return found
 
-    def _turn_together(self, members: list[Wanted]) -> None:
+    def _turn_together(self, members: list[Requested]) -> None:
         """Every member that is not in place yet gets one, or none of them does."""
         self.had_turn.update(w.row for w in members)
         staying = [w for w in members if w.row in self.changes and self.changes[w.row].manner is Manner.STAYS]
@@ -224,11 +220,11 @@ class OneByOne:
             if isinstance(place, Reason):
                 why = place
                 break
-            self.books.take(w.row, place.holding)  # so that the next one finds another
+            self.holdings.take(w.row, place.holding)  # so that the next one finds another
             self.pools.add(w, place.holding.devices)
             found.append(place)
         for w, _ in zip(joining, found):
-            self.books.give_back(w.row)
+            self.holdings.give_back(w.row)
         for w in staying:
             self._adjust(w)
         if len(found) == len(joining):
@@ -240,7 +236,7 @@ class OneByOne:
             if w.row in self.changes or self.t.I[Job.PHASE, w.row] == Phase.PENDING:
                 self._refuse(w, why if number == len(found) else Reason.TOGETHER)
 
-    def _begin(self, w: Wanted, found: Placed) -> None:
+    def _begin(self, w: Requested, found: Placed) -> None:
         """The row takes a place that is free."""
         change = self.changes.get(w.row)
         home = self.before[w.row][0] if change is not None else None
@@ -261,20 +257,20 @@ class OneByOne:
     def _free(self, target: Holding, company: frozenset[int], home: Holding | None) -> bool:
         """Whether a place is free, and is not promised to shares of the time."""
         if not self.fluid.used.any():
-            return self.books.fits(target, company, home)
+            return self.holdings.fits(target, company, home)
         fresh: dict[int, int] = {}
         for device in target.devices:
             if self.t.D[Device.HOLDER, device] == FREE:
                 kind = int(self.t.NI[Node.TYPE, self.t.D[Device.NODE, device]])
                 fresh[kind] = fresh.get(kind, 0) + 1
-        return self.books.fits(target, company, home) and all(count <= self.fluid.room(kind) + 1e-6 for kind, count in fresh.items())
+        return self.holdings.fits(target, company, home) and all(count <= self.fluid.room(kind) + 1e-6 for kind, count in fresh.items())
 
     def _start_elsewhere(self, row: int, target: Holding) -> None:
         self.transitions.start_elsewhere(row, self.before[row][0], target)
         self.out[0] += 1
         self.out[1] += 1
 
-    def _turn_of_share(self, w: Wanted) -> None:
+    def _turn_of_share(self, w: Requested) -> None:
         """A row that gets a share of the time on each of several types."""
         given, row, stays = self.fluid.give(w), w.row, w.row in self.changes and w.row not in self.before
         if given is None:
@@ -294,14 +290,14 @@ class OneByOne:
         if not stays:
             self.fluid.start(row)
 
-    def _adjust(self, w: Wanted) -> None:
+    def _adjust(self, w: Requested) -> None:
         """Change in place what needs no restart: CPUs, batch, lease, fraction, offset, and whether it shares."""
-        whole, shared = self._restyle(w, only_less=False), self.books.shares(w.row)
-        if short := self.memory.lacking(w.row, self.books.of(w.row).devices):
+        whole, shared = self._restyle(w, only_less=False), self.holdings.shares(w.row)
+        if short := self.memory.lacking(w.row, self.holdings.of(w.row).devices):
             w, whole = self._keep_cap(w, short), False
         if not w.shares and shared:
-            self.books.own(w.row)
-        held, grant = self.books.of(w.row), self.grants.by_row.get(w.row)
+            self.holdings.own(w.row)
+        held, grant = self.holdings.of(w.row), self.grants.by_row.get(w.row)
         if not (whole or shared):
             return  # as if the plan had not named it
         self._record(w, held, grant.workers if grant is not None and w.item.parts else ())
@@ -309,31 +305,31 @@ class OneByOne:
             self.granted.discard(w.row)
             self.in_part.add(w.row)
 
-    def _keep_cap(self, w: Wanted, short: str) -> Wanted:
+    def _keep_cap(self, w: Requested, short: str) -> Requested:
         """Its cap would exceed what is left on its devices: it goes on with the memory that it has."""
         grant = self.grants.by_row.get(w.row)
         self.grants.short_of_memory[w.row] = short
         self.t.I[Job.REASON, w.row] = int(Reason.DEVICE_MEMORY)
         return replace(w, items=(replace(w.item, memory_cap=math.inf if grant is None else grant.assignment.memory_cap),))
 
-    def _restyle(self, w: Wanted, only_less: bool) -> bool:
+    def _restyle(self, w: Requested, only_less: bool) -> bool:
         """Another option on the same devices: CPUs and memory change without a restart, if every node has them (Synergy)."""
         if self.t.I[Job.OPTION, w.row] == w.option or w.item.parts:
             return True
-        held = self.books.of(w.row)
-        fresh = self.books.gang(w.option, held.devices, held.shared) if held.node < 0 else replace(held, option=w.option)
-        now, then = self.books.demand(held), self.books.demand(fresh)
+        held = self.holdings.of(w.row)
+        fresh = self.holdings.gang(w.option, held.devices, held.shared) if held.node < 0 else replace(held, option=w.option)
+        now, then = self.holdings.demand(held), self.holdings.demand(fresh)
         less = all(amount <= now.get(node, NOTHING)[k] for node, pair in then.items() for k, amount in enumerate(pair))
         if only_less and not less:
             return True
-        self.books.give_back(w.row)
-        fits = self.books.fits(fresh, w.company, held)
-        self.books.take(w.row, fresh if fits else held)
+        self.holdings.give_back(w.row)
+        fits = self.holdings.fits(fresh, w.company, held)
+        self.holdings.take(w.row, fresh if fits else held)
         if not fits:
             self.t.I[Job.REASON, w.row] = int(Reason.RESOURCES)
         return fits
 
-    def _record(self, w: Wanted, held: Holding, workers: tuple[Worker, ...]) -> None:
+    def _record(self, w: Requested, held: Holding, workers: tuple[Worker, ...]) -> None:
         """Keep what is special about the grant, for speeds, mates and policies."""
         old = self.grants.by_row.pop(w.row, None)
         if old is not None:
@@ -342,25 +338,25 @@ class OneByOne:
             self.grants.by_row[w.row] = Grant(w.items, w.members, held.devices, held.shared, workers, held.side)
         self._done(w)
 
-    def _done(self, w: Wanted) -> None:
+    def _done(self, w: Requested) -> None:
         end = float(self.t.F[Job.LAST_START, w.row]) + w.item.limit
         self.t.F[Job.LIMIT_END, w.row], self.t.F[Job.UNTIL, w.row] = end, min(w.item.until, end)
         self.touched.add(w.row)
         self.granted.add(w.row)
 
     # --- refusals -------------------------------------------------------------------------------------------------------
-    def _refuse(self, w: Wanted, reason: Reason) -> None:
+    def _refuse(self, w: Requested, reason: Reason) -> None:
         """The row gets nothing of this; what others gave up for it goes back to them if it is still free."""
         row, t = w.row, self.t
         t.I[Job.REASON, row] = int(reason)
         if row not in self.before:
             return
         if self.changes[row].keep is not None:
-            self.books.give_back(row)
+            self.holdings.give_back(row)
         old, grant = self.before[row]
         company = w.company | self._company_before(grant)
         if not (grant is not None and grant.fluid) and self._free(old, company, old):
-            self.books.take(row, old)
+            self.holdings.take(row, old)
             if grant is not None:
                 self.grants.by_row[row] = grant
             self.touched.add(row)
@@ -373,9 +369,9 @@ class OneByOne:
         return frozenset(self.teams.get(grant.members[0], ())) if grant is not None and grant.shared else frozenset()
 
 
-def _starting_whole(wanted: dict[int, Wanted]) -> dict[int, list[Wanted]]:
+def _starting_whole(wanted: dict[int, Requested]) -> dict[int, list[Requested]]:
     """By row: the members of its group, where these start together or not at all."""
-    groups: dict[int, list[Wanted]] = {}
+    groups: dict[int, list[Requested]] = {}
     for w in wanted.values():
         if w.item.together and w.item.group >= 0 and not w.fluid:
             groups.setdefault(w.item.group, []).append(w)
@@ -386,5 +382,6 @@ def is_plain(item: Assignment) -> bool:
     """Whether a grant says nothing beyond what the option in use and the lease say."""
     placed = item.devices or item.nodes or item.parts or item.within
     special = item.group >= 0 or item.mode or item.fraction != 1.0 or item.offset or item.batch or item.accumulation != 1
-    limited = item.memory_cap != math.inf or item.limit != math.inf or item.purpose != "train" or item.share != 1.0 or item.size
-    return not (placed or special or limited) and all(map(math.isnan, amounts_beside(item)))
+    shared = item.share != 1.0 or item.size or item.turns >= 0
+    limited = item.memory_cap != math.inf or item.limit != math.inf or item.purpose != "train"
+    return not (placed or special or shared or limited) and all(map(math.isnan, amounts_beside(item)))

@@ -12,15 +12,23 @@ from gantline.core.columns import FREE, Device, Job, Node, Option
 from gantline.core.jit import kernel
 from gantline.core.reasons import Reason
 from gantline.core.tables import Matrices
-from gantline.engine.commit.resize_gang import Spots, extension, grow_chain, has_side, nodes_of, restore_gang, restyle
-from gantline.engine.commit.turns import Ask, CommitMoment, Course, End, Paid, Turns, Want, Work
-from gantline.engine.find_place import find_place
-from gantline.engine.gang import close_interval, give_back, halt, open_interval, price, rate_of, rest, set_due, start, take
+from gantline.engine.commit.resize import Spots, extension, grow_chain, has_side, nodes_of, restore_gang, restyle
+from gantline.engine.commit.turns import Ask, CommitMoment, Course, End, GangTurns, Paid, Want, Work
+from gantline.engine.gang import close_interval, find_place, give_back, halt, open_interval, price, rate_of, rest, set_due, start, take
 from gantline.engine.log import Interval, LogColumns, LogSize
-from gantline.engine.seats import GANG_FIRST, SharedSeats
 from gantline.engine.settings import Amount, Switch
-from gantline.engine.shared_gang import MayShare, is_free, leave_devices, own_seats, restyle_seated, settle_down, touch_beside
-from gantline.policies.placement.rule import Together
+from gantline.engine.shared_devices import (
+    GANG_FIRST,
+    Partners,
+    SharedDevices,
+    is_free,
+    leave_devices,
+    own_seats,
+    restyle_seated,
+    settle_down,
+    touch_beside,
+)
+from gantline.policies.placement.rules import Together
 
 _SENSITIVE, _ALWAYS = int(Together.SENSITIVE), int(Together.ALWAYS)
 _MOVED, _RESIZED, _RESOURCES, _FRAGMENTED = (int(r) for r in (Reason.MOVED, Reason.RESIZED, Reason.RESOURCES, Reason.FRAGMENTED))
@@ -28,7 +36,7 @@ _INFEASIBLE, _TOGETHER = int(Reason.INFEASIBLE), int(Reason.TOGETHER)
 
 
 @kernel
-def take_turns(t: Matrices, seats: SharedSeats, company: MayShare, turns: Turns, moment: CommitMoment) -> None:
+def take_turns(t: Matrices, seats: SharedDevices, company: Partners, turns: GangTurns, moment: CommitMoment) -> None:
     """One gang after the other."""
     ask, work = turns.ask, turns.work
     for k in range(turns.size[0]):
@@ -51,9 +59,9 @@ def take_turns(t: Matrices, seats: SharedSeats, company: MayShare, turns: Turns,
 @kernel
 def _turn_together(
     t: Matrices,
-    seats: SharedSeats,
-    company: MayShare,
-    turns: Turns,
+    seats: SharedDevices,
+    company: Partners,
+    turns: GangTurns,
     leader: int,
     moment: CommitMoment,
 ) -> None:
@@ -93,7 +101,7 @@ def _turn_together(
 
 
 @kernel
-def _adjust(t: Matrices, seats: SharedSeats, company: MayShare, turns: Turns, k: int) -> None:
+def _adjust(t: Matrices, seats: SharedDevices, company: Partners, turns: GangTurns, k: int) -> None:
     """Change in place what needs no restart: CPUs, and whether it shares."""
     ask, work = turns.ask, turns.work
     row = ask[Ask.ROW, k]
@@ -109,7 +117,7 @@ def _adjust(t: Matrices, seats: SharedSeats, company: MayShare, turns: Turns, k:
 
 
 @kernel
-def _find(t: Matrices, seats: SharedSeats, company: MayShare, turns: Turns, k: int, moment: CommitMoment) -> int:
+def _find(t: Matrices, seats: SharedDevices, company: Partners, turns: GangTurns, k: int, moment: CommitMoment) -> int:
     """Write down the devices that a row gets, which are free; or why there are none (0: there are)."""
     ask, work, gets = turns.ask, turns.work, company.gets
     row, option, wants, at = ask[Ask.ROW, k], ask[Ask.OPTION, k], ask[Ask.WANTS, k], ask[Ask.GETS, k]
@@ -151,7 +159,7 @@ def _choose(t: Matrices, row: int, option: int, gets: Ints, at: int, moment: Com
 
 
 @kernel
-def _take_found(t: Matrices, seats: SharedSeats, company: MayShare, turns: Turns, k: int) -> None:
+def _take_found(t: Matrices, seats: SharedDevices, company: Partners, turns: GangTurns, k: int) -> None:
     ask = turns.ask
     wants, option, group = ask[Ask.WANTS, k], ask[Ask.OPTION, k], ask[Ask.GROUP, k]
     settle_down(
@@ -164,9 +172,9 @@ def _take_found(t: Matrices, seats: SharedSeats, company: MayShare, turns: Turns
 @kernel
 def _begin(
     t: Matrices,
-    seats: SharedSeats,
-    company: MayShare,
-    turns: Turns,
+    seats: SharedDevices,
+    company: Partners,
+    turns: GangTurns,
     k: int,
     moment: CommitMoment,
 ) -> None:
@@ -215,7 +223,7 @@ def _log_seats(I: Ints, row: int, devices: Ints, first: int, count: int, log: Lo
 
 
 @kernel
-def _refuse(t: Matrices, seats: SharedSeats, company: MayShare, turns: Turns, k: int, reason: int, moment: CommitMoment) -> None:
+def _refuse(t: Matrices, seats: SharedDevices, company: Partners, turns: GangTurns, k: int, reason: int, moment: CommitMoment) -> None:
     """The row gets nothing of this, and goes back to what it had, if that is still free."""
     ask, work = turns.ask, turns.work
     row, change = ask[Ask.ROW, k], work[Work.CHANGE, k]
@@ -237,7 +245,7 @@ def _refuse(t: Matrices, seats: SharedSeats, company: MayShare, turns: Turns, k:
 
 # --- gangs that the rule places ----------------------------------------------------------------------------------------
 @kernel
-def _turn_of_placed(t: Matrices, company: MayShare, turns: Turns, k: int, moment: CommitMoment) -> None:
+def _turn_of_placed(t: Matrices, company: Partners, turns: GangTurns, k: int, moment: CommitMoment) -> None:
     """A gang of its own: it starts, goes on where it is with more or fewer devices, or starts again elsewhere."""
     I, scratch, work = t.I, moment.scratch, turns.work
     found = Spots(scratch[0], scratch[1], scratch[2], scratch[3])
@@ -280,7 +288,7 @@ def _free_of(t: Matrices, kind: int) -> int:
 
 @kernel
 def _in_place_or_elsewhere(
-    t: Matrices, company: MayShare, turns: Turns, k: int, free: int, moment: CommitMoment, found: Spots
+    t: Matrices, company: Partners, turns: GangTurns, k: int, free: int, moment: CommitMoment, found: Spots
 ) -> tuple[int, int, bool]:
     """A gang that may keep some of its devices: does it go on there, or as a whole elsewhere?
 
@@ -311,7 +319,7 @@ def _in_place_or_elsewhere(
 
 
 @kernel
-def _go_on(t: Matrices, turns: Turns, k: int, used: int, moment: CommitMoment, found: Spots) -> None:
+def _go_on(t: Matrices, turns: GangTurns, k: int, used: int, moment: CommitMoment, found: Spots) -> None:
     """It goes on with more or fewer devices, after a pause."""
     F, I, row, option = t.F, t.I, turns.ask[Ask.ROW, k], turns.ask[Ask.OPTION, k]
     now, rules, log, need = moment.times[0], moment.rules, moment.log, t.OI[Option.GPUS, option]
@@ -329,7 +337,7 @@ def _go_on(t: Matrices, turns: Turns, k: int, used: int, moment: CommitMoment, f
 
 
 @kernel
-def _begin_there(t: Matrices, turns: Turns, k: int, change: int, used: int, moment: CommitMoment, found: Spots) -> None:
+def _begin_there(t: Matrices, turns: GangTurns, k: int, change: int, used: int, moment: CommitMoment, found: Spots) -> None:
     """It starts at the place that was found; one that leaves another for it pays for that."""
     F, I, row, option, work = t.F, t.I, turns.ask[Ask.ROW, k], turns.ask[Ask.OPTION, k], turns.work
     now, log, out, amount = moment.times[0], moment.log, moment.out, moment.rules.amount

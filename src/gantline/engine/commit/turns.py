@@ -13,20 +13,34 @@ from gantline.core.jit import kernel
 from gantline.core.phases import PENDING
 from gantline.core.plan import Mode
 from gantline.core.tables import Matrices
-from gantline.engine.commit.granted_columns import LINES, MODE, TOGETHER, NotedGrants
-from gantline.engine.commit.request import GROUPS, Request
+from gantline.engine.commit.granted import LINES, MODE, TOGETHER, GrantedByRow
+from gantline.engine.commit.request import GROUPS, PlanRequest
 from gantline.engine.log import LogColumns
-from gantline.engine.seats import GANG_FIRST, SEAT_BESIDE, SEAT_DEVICE, SEAT_NEXT, SEAT_ROW, SharedSeats
 from gantline.engine.settings import EngineRules
-from gantline.engine.shared_gang import ALONE, BEFORE, CHANGES, COMPANY_LINES, NOW, OPEN, STRANGER, MayShare
+from gantline.engine.shared_devices import (
+    ALONE,
+    BEFORE,
+    CHANGES,
+    COMPANY_LINES,
+    GANG_FIRST,
+    NOW,
+    OPEN,
+    SEAT_BESIDE,
+    SEAT_DEVICE,
+    SEAT_NEXT,
+    SEAT_ROW,
+    STRANGER,
+    Partners,
+    SharedDevices,
+)
 from gantline.engine.state import State
 
 
 class Ask(Constants):
-    """Lines of `Turns.ask`: the row, its place in the plan and its option (below zero: impossible); what it wants;
-    its group; the devices that it names, in `named`; where its list of devices is in `gets`; whether its turn in
-    its rotation comes again; whether its group starts whole; the first member of its group and the next after it;
-    and, on its own, the turns by size, the widest gang first."""
+    """Lines of `GangTurns.ask`: the row, its place in the plan and its option (below zero: impossible); what it
+    wants; its group; the devices that it names, in `named`; where its list of devices is in `gets`; whether its
+    turn in its rotation comes again; whether its group starts whole; the first member of its group and the next
+    after it; and, on its own, the turns by size, the widest gang first."""
 
     (
         ROW,
@@ -46,8 +60,8 @@ class Ask(Constants):
 
 
 class Work(Constants):
-    """Lines of `Turns.work`: what it does; what it held (option, number, place in `had`, shared); how many devices
-    it keeps meanwhile; what it pays for; how it ended."""
+    """Lines of `GangTurns.work`: what it does; what it held (option, number, place in `had`, shared); how many
+    devices it keeps meanwhile; what it pays for; how it ended."""
 
     (CHANGE, OPTION, HELD, HAD, SHARED, KEPT, ACT, END) = range(8)
 
@@ -93,20 +107,20 @@ class End(Constants):
 
 
 class TurnGroup(Constants):
-    """Lines of `Room.group`: size and type that its members want, its first turn, its last so far."""
+    """Lines of `TurnRoom.group`: size and type that its members want, its first turn, its last so far."""
 
     NEED, TYPE, LEAD, LAST = range(4)
 
 
 class Ended(Constants):
-    """Lines of `Room.ended`: turns whose grants are entered, rows whose grants are dropped, rows of which the speed
-    may have changed."""
+    """Lines of `TurnRoom.ended`: turns whose grants are entered, rows whose grants are dropped, rows of which the
+    speed may have changed."""
 
     ENTER, DROP, TOUCHED = range(3)
 
 
 class NamedDevice(Constants):
-    """Lines of `Room.device`: the group that names it, counted from one; the turn."""
+    """Lines of `TurnRoom.device`: the group that names it, counted from one; the turn."""
 
     GROUP, TURN = range(2)
 
@@ -117,7 +131,7 @@ _SPACE: Final = int(Mode.SPACE)
 _INTERLEAVE: Final = int(Mode.INTERLEAVE)
 
 
-class Turns(NamedTuple):
+class GangTurns(NamedTuple):
     """The gangs of a commit in the order of the plan, and what is kept of each meanwhile."""
 
     ask: Ints
@@ -127,8 +141,8 @@ class Turns(NamedTuple):
     size: Ints  # how many turns there are; the columns may be longer
 
 
-class Room(NamedTuple):
-    """Room beside that of the turns."""
+class TurnRoom(NamedTuple):
+    """TurnRoom beside that of the turns."""
 
     group: Ints  # (TurnGroup.NEED .. TurnGroup.LAST, group)
     ended: Ints  # (Ended.ENTER .. Ended.TOUCHED, number)
@@ -147,16 +161,16 @@ class CommitMoment(NamedTuple):
 
 
 class TurnColumns:
-    """Room for as many turns, groups, devices and rows as any commit has needed so far: a kernel is told once of arrays that stay."""
+    """TurnRoom for as many turns, groups, devices and rows as any commit has needed so far: a kernel is told once of arrays that stay."""
 
     def __init__(self) -> None:
         none = _room()
-        self._turns = Turns(_room(len(Ask)), _room(len(Work)), none, none, np.zeros(1, dtype=np.int64))
-        self._company = MayShare(_room(COMPANY_LINES), none, none)
-        self._room = Room(_room(len(TurnGroup)), _room(len(Ended)), np.zeros(len(Ended), dtype=np.int64), _room(len(NamedDevice)))
+        self._turns = GangTurns(_room(len(Ask)), _room(len(Work)), none, none, np.zeros(1, dtype=np.int64))
+        self._company = Partners(_room(COMPANY_LINES), none, none)
+        self._room = TurnRoom(_room(len(TurnGroup)), _room(len(Ended)), np.zeros(len(Ended), dtype=np.int64), _room(len(NamedDevice)))
         self._moment: CommitMoment | None = None
 
-    def turns(self, count: int, groups: int, named: Ints) -> Turns:
+    def turns(self, count: int, groups: int, named: Ints) -> GangTurns:
         """Columns for so many turns, all zero, of so many groups that have no devices yet; `named` are devices that rows name."""
         room = self._turns
         if room.ask.shape[1] < count:
@@ -170,7 +184,7 @@ class TurnColumns:
         room.pool[:groups], room.named[: len(named)], room.size[0] = -1, named, count
         return room
 
-    def company(self, rows: int, devices: int) -> MayShare:
+    def company(self, rows: int, devices: int) -> Partners:
         """Columns over all rows, zero between commits, and lists of so many devices."""
         room = self._company
         if room.row.shape[1] < rows:
@@ -180,8 +194,8 @@ class TurnColumns:
         self._company = room
         return room
 
-    def room(self, groups: int, rows: int, devices: int) -> Room:
-        """Room for the groups of a plan, lists of so many rows, and all devices."""
+    def room(self, groups: int, rows: int, devices: int) -> TurnRoom:
+        """TurnRoom for the groups of a plan, lists of so many rows, and all devices."""
         room = self._room
         if room.group.shape[1] < groups:
             room = room._replace(group=_room(len(TurnGroup), groups))
@@ -207,7 +221,7 @@ def _room(lines: int = 0, count: int = 0) -> Ints:
 
 
 @kernel
-def find_first_options(t: Matrices, turns: Turns) -> None:
+def find_first_options(t: Matrices, turns: GangTurns) -> None:
     """Where an option is still sought for named devices: the first of the row, if that is for so many devices of this type."""
     ask = turns.ask
     for n in range(turns.size[0]):
@@ -225,7 +239,7 @@ def _type_of(t: Matrices, device: int) -> int:
 
 
 @kernel
-def _are_devices(t: Matrices, turns: Turns, first: int, count: int) -> bool:
+def _are_devices(t: Matrices, turns: GangTurns, first: int, count: int) -> bool:
     """Whether these are different devices of one type."""
     for k in range(first, first + count):
         device = turns.named[k]
@@ -238,7 +252,9 @@ def _are_devices(t: Matrices, turns: Turns, first: int, count: int) -> bool:
 
 
 @kernel
-def read_turns(t: Matrices, seats: SharedSeats, granted: NotedGrants, special: Ints, asked: Request, turns: Turns, room: Room) -> int:
+def read_turns(
+    t: Matrices, seats: SharedDevices, granted: GrantedByRow, special: Ints, asked: PlanRequest, turns: GangTurns, room: TurnRoom
+) -> int:
     """Write down what each row wants; how many devices the turns list. Below zero: some want what is given one by one; nothing is touched.
 
     Rows, places, options and named devices of the turns are there already.
@@ -270,11 +286,11 @@ def read_turns(t: Matrices, seats: SharedSeats, granted: NotedGrants, special: I
                 ask[Ask.MATE, room.group[TurnGroup.LAST, code]] = n
             ask[Ask.LEAD, n], room.group[TurnGroup.LAST, code] = room.group[TurnGroup.LEAD, code], n
     _list_widest_first(t, turns)
-    return total if _tell_links_from_devices(asked, turns, room) else -1
+    return total if _tell_links_from_devices(t, asked, turns, room) else -1
 
 
 @kernel
-def _read_turn(t: Matrices, seats: SharedSeats, asked: Request, turns: Turns, n: int) -> bool:
+def _read_turn(t: Matrices, seats: SharedDevices, asked: PlanRequest, turns: GangTurns, n: int) -> bool:
     """What one row wants; False: it is given one by one."""
     ask = turns.ask
     k, row, option = ask[Ask.PLACE, n], ask[Ask.ROW, n], ask[Ask.OPTION, n]
@@ -304,17 +320,17 @@ def _read_turn(t: Matrices, seats: SharedSeats, asked: Request, turns: Turns, n:
 
 
 @kernel
-def _tell_links_from_devices(asked: Request, turns: Turns, room: Room) -> bool:
+def _tell_links_from_devices(t: Matrices, asked: PlanRequest, turns: GangTurns, room: TurnRoom) -> bool:
     """Members of an interleaved group that name their devices share those that another of them names, and else only links.
 
     False: a device is named by two such groups, which is done one by one.
     """
     ask, one_group = turns.ask, True
     for n in range(turns.size[0]):
-        if not _is_linked(asked, ask[Ask.PLACE, n]) or ask[Ask.OPTION, n] < 0:
-            continue
         for place in range(ask[Ask.FIRST, n], ask[Ask.FIRST, n] + ask[Ask.COUNT, n]):
             device = turns.named[place]
+            if not (_is_linked(asked, ask[Ask.PLACE, n]) and 0 <= device < t.D.shape[1]):
+                continue
             group, first = room.device[NamedDevice.GROUP, device], room.device[NamedDevice.TURN, device]
             if group == 0:
                 room.device[NamedDevice.GROUP, device], room.device[NamedDevice.TURN, device] = ask[Ask.GROUP, n] + 1, n
@@ -322,15 +338,14 @@ def _tell_links_from_devices(asked: Request, turns: Turns, room: Room) -> bool:
                 ask[Ask.WANTS, n] = ask[Ask.WANTS, first] = Want.SHARES_NAMED
             else:
                 one_group = False
-    for n in range(turns.size[0]):
-        if _is_linked(asked, ask[Ask.PLACE, n]) and ask[Ask.OPTION, n] >= 0:
-            for place in range(ask[Ask.FIRST, n], ask[Ask.FIRST, n] + ask[Ask.COUNT, n]):
-                room.device[NamedDevice.GROUP, turns.named[place]] = 0
+    for place in range(turns.named.shape[0]):
+        if 0 <= turns.named[place] < t.D.shape[1]:
+            room.device[NamedDevice.GROUP, turns.named[place]] = 0
     return one_group
 
 
 @kernel
-def _is_linked(asked: Request, k: int) -> bool:
+def _is_linked(asked: PlanRequest, k: int) -> bool:
     """Whether a gang is in an interleaved group and names its devices."""
     return bool(asked.named[k] and asked.group[k] >= 0 and int(asked.number[MODE, k]) == _INTERLEAVE)
 
@@ -342,7 +357,7 @@ def _is_open(t: Matrices, device: int) -> bool:
 
 
 @kernel
-def _holds_open_devices(t: Matrices, seats: SharedSeats, row: int) -> bool:
+def _holds_open_devices(t: Matrices, seats: SharedDevices, row: int) -> bool:
     """Whether other gangs may join it, and it may come back, wherever it is now."""
     seat, device = seats.gang[GANG_FIRST, row], t.I[Job.HEAD, row]
     while seat >= 0:
@@ -357,7 +372,7 @@ def _holds_open_devices(t: Matrices, seats: SharedSeats, row: int) -> bool:
 
 
 @kernel
-def _list_widest_first(t: Matrices, turns: Turns) -> None:
+def _list_widest_first(t: Matrices, turns: GangTurns) -> None:
     ask, listed, below = turns.ask, 0, 1 << 60
     while listed < turns.size[0]:
         widest = -1
@@ -374,8 +389,8 @@ def _list_widest_first(t: Matrices, turns: Turns) -> None:
 
 @kernel
 def meet(
-    t: Matrices, seats: SharedSeats, granted: NotedGrants, special: Ints, here: Bools, asked: Request, count: int, turns: Turns,
-    company: MayShare,
+    t: Matrices, seats: SharedDevices, granted: GrantedByRow, special: Ints, here: Bools, asked: PlanRequest, count: int, turns: GangTurns,
+    company: Partners,
 ) -> None:  # fmt: skip
     """Which gangs may be together: by this plan, and by what is granted. `special` are the rows with grants, marked in `here`."""
     line, ask = company.row, turns.ask
@@ -398,7 +413,7 @@ def meet(
 
 
 @kernel
-def memory_suffices(t: Matrices, seats: SharedSeats, turns: Turns, need: Floats, has: Floats, load: Floats) -> bool:
+def memory_suffices(t: Matrices, seats: SharedDevices, turns: GangTurns, need: Floats, has: Floats, load: Floats) -> bool:
     """Whether no gang can lack device memory, whatever becomes of the turns: all that are on a device, or are to be, are added up.
 
     `need` is by row, NaN where unknown; `has` by type, 0 where unknown; `load` is room for all devices and groups, zero.
@@ -430,7 +445,7 @@ def _amount(need: Floats, row: int) -> float:
 
 
 @kernel
-def _taken(seats: SharedSeats, device: int, need: Floats) -> float:
+def _taken(seats: SharedDevices, device: int, need: Floats) -> float:
     seat, total = seats.device[device], 0.0
     while seat >= 0:
         total += _amount(need, seats.seat[SEAT_ROW, seat])
@@ -439,7 +454,7 @@ def _taken(seats: SharedSeats, device: int, need: Floats) -> float:
 
 
 @kernel
-def _is_on(seats: SharedSeats, device: int, row: int) -> bool:
+def _is_on(seats: SharedDevices, device: int, row: int) -> bool:
     seat = seats.device[device]
     while seat >= 0:
         if seats.seat[SEAT_ROW, seat] == row:

@@ -1,7 +1,7 @@
 """A driver on which time passes from report to report of an executor.
 
-A commit is intent until it is acknowledged (see `engine.reconcile`). `Prompt` acknowledges everything at once, and with it every number is
-the same as on virtual time.
+A commit is intent until it is acknowledged (see `engine.reconcile`). `ImmediateExecutor` acknowledges everything at once, and with it
+every number is the same as on virtual time.
 """
 
 from __future__ import annotations
@@ -10,12 +10,11 @@ import math
 from typing import ClassVar
 
 from gantline.core.columns import Job
-from gantline.core.inputs import Input
-from gantline.core.node_events import NodeEvent
+from gantline.core.inputs import Input, NodeEvent
 from gantline.core.phases import HELD_BACK, RUNNING
 from gantline.core.reasons import Reason
 from gantline.engine.advance import next_finish
-from gantline.engine.drivers.executors import Prompt
+from gantline.engine.drivers.executors import ImmediateExecutor
 from gantline.engine.drivers.stepping import Stepping
 from gantline.engine.engine import Engine
 from gantline.engine.executor import Executor
@@ -31,7 +30,7 @@ class Acknowledged:
     gives_up: ClassVar[bool] = True
 
     def __init__(self, engine: Engine, executor: Executor | None = None) -> None:
-        self.reconciler = Reconciler(engine.state, engine.grants, executor or Prompt(engine.state), apply=engine.apply)
+        self.reconciler = Reconciler(engine.state, engine.grants, executor or ImmediateExecutor(engine.state), apply=engine.apply)
         engine.inputs.absorb = self.reconciler.absorb
 
     # --- how time passes ------------------------------------------------------------------------------------------------

@@ -19,14 +19,14 @@ from gantline.core.errors import GantlineError, UsageError
 from gantline.core.phases import RUNNING
 from gantline.core.rng import stream
 from gantline.core.tables import Tables
-from gantline.engine.drivers.faulty import Faults, FaultyExecutor, GangLife
+from gantline.engine.drivers.faulty import Faults, FaultyExecutor, GangIncarnation
 from gantline.engine.executor import USUAL, Can, Executor, News, Order, Report, Verb
 from gantline.engine.state import State
 from gantline.registry import Register
 
 
 # --- orders that are carried out and reported at once give every number of virtual time ---------------------------------
-class Prompt:
+class ImmediateExecutor:
     """An executor that carries out orders at once and reports at once. Its jobs progress exactly as the tables say."""
 
     def __init__(self, state: State) -> None:
@@ -92,7 +92,7 @@ class Prompt:
 # --- a recorded run, folded again ---------------------------------------------------------------------------------------
 
 
-class Scripted:
+class ScriptedExecutor:
     """Reports come when they were received: at that time, and after so many orders."""
 
     def __init__(self, received: Iterable[tuple[float, int, Report]], able: frozenset[Can] = USUAL) -> None:
@@ -180,7 +180,7 @@ class MeasuredExecutor(FaultyExecutor):
             self._believed[order.row, order.epoch] = order.done
         super().send(self.truth(order) if self.truth is not None and order.verb is Verb.START and order.devices else order, now)
 
-    def _say(self, news: News, inc: GangLife, at: float | None = None, saved: float | None = None) -> None:
+    def _say(self, news: News, inc: GangIncarnation, at: float | None = None, saved: float | None = None) -> None:
         believed = self._believed.get((inc.row, inc.epoch)) if news in (News.SAVED, News.STOPPED) else None
         super()._say(news, inc, at, saved if believed is None else believed)
 
@@ -191,10 +191,10 @@ class MeasuredExecutor(FaultyExecutor):
             gang = self._alive[order.row]
             gang.base, gang.resumed, gang.runs_from, gang.pause = done, done, since, max(0.0, since - self._now)
 
-    def _saving(self, inc: GangLife) -> float:
+    def _saving(self, inc: GangIncarnation) -> float:
         return max(0.0, inc.up + inc.pause - self._now)
 
-    def _leaving(self, inc: GangLife) -> float:
+    def _leaving(self, inc: GangIncarnation) -> float:
         return self.leave(inc.row, inc.devices, self._now)
 
 
@@ -241,7 +241,7 @@ def prompt(state: State, option: str) -> Executor:
     """It reports at once."""
 
     _no_option("acknowledged", option)
-    return Prompt(state)
+    return ImmediateExecutor(state)
 
 
 def measured(state: State, option: str) -> Executor:

@@ -16,12 +16,12 @@ import numpy as np
 
 from gantline.core.rng import stream
 from gantline.engine.executor import USUAL, Can, News, Order, Report, Verb
-from gantline.engine.trial_runs import is_trial
+from gantline.engine.runs import is_trial
 
 
 # --- a gang on these machines -------------------------------------------------------------------------------------------
 @dataclass(eq=False)
-class GangLife:
+class GangIncarnation:
     """One incarnation of a job on machines, from the order that starts it until its devices are free."""
 
     row: int
@@ -75,7 +75,7 @@ _ALIVE = frozenset({"starting", "running", "stopping"})
 _AT_THE_END = {"stopped": News.STOPPED, "finished": News.FINISHED, "failed": News.FAILED}
 
 
-def uses(gang: Order | GangLife, node: int, devices: frozenset[int]) -> bool:
+def uses(gang: Order | GangIncarnation, node: int, devices: frozenset[int]) -> bool:
     """Whether a gang, running or about to start, needs that machine."""
     return gang.node == node or not devices.isdisjoint(gang.devices)
 
@@ -137,10 +137,10 @@ class FaultyExecutor:
         self._events: list[tuple[float, int, str, object]] = []  # what happens inside, by time
         self._inbox: list[tuple[float, int, Report]] = []
         self._count = 0
-        self._last: dict[int, GangLife] = {}  # by row: the newest
-        self._alive: dict[int, GangLife] = {}  # those of them that hold devices
-        self._over: dict[int, GangLife] = {}  # those that ended not long ago
-        self._holders: dict[int, list[GangLife]] = {}
+        self._last: dict[int, GangIncarnation] = {}  # by row: the newest
+        self._alive: dict[int, GangIncarnation] = {}  # those of them that hold devices
+        self._over: dict[int, GangIncarnation] = {}  # those that ended not long ago
+        self._holders: dict[int, list[GangIncarnation]] = {}
         self._saved: dict[int, float] = {}
         self._beating = False
         self._now = 0.0
@@ -205,22 +205,22 @@ class FaultyExecutor:
                 self._repeat(last)
         else:  # ordered to stop a gang that never came: remember it, so that a late start is refused
             saved = self._saved.get(order.row, 0.0)
-            ghost = GangLife(order.row, order.epoch, (), saved, 0.0, self._now, state="stopped", done=saved, ended=self._now)
+            ghost = GangIncarnation(order.row, order.epoch, (), saved, 0.0, self._now, state="stopped", done=saved, ended=self._now)
             self._last[order.row] = self._over[order.row] = ghost
             self._say(News.STOPPED, ghost)
 
-    def _saving(self, inc: GangLife) -> float:
+    def _saving(self, inc: GangIncarnation) -> float:
         """Seconds until a gang that is ordered to stop has saved."""
         return span(self.faults.stop, self._rng)
 
-    def _leaving(self, inc: GangLife) -> float:
+    def _leaving(self, inc: GangIncarnation) -> float:
         """Seconds from there until its devices are free."""
         return span(self.faults.release, self._rng)
 
     def _begin(self, order: Order) -> None:
         base = self._saved.get(order.row, 0.0)  # a job resumes from its newest checkpoint, whatever the order believes
         up = self._now + span(self.faults.start, self._rng)
-        inc = GangLife(order.row, order.epoch, order.devices, base, order.rate, up + order.pause, order.mates, order.node)
+        inc = GangIncarnation(order.row, order.epoch, order.devices, base, order.rate, up + order.pause, order.mates, order.node)
         inc.pause, inc.revision, inc.up, inc.resumed, inc.safe = order.pause, order.revision, up, base, base
         inc.saves, inc.most = order.saves, base if is_trial(order.grant) else math.inf
         live = self._last.get(order.row)
@@ -234,7 +234,7 @@ class FaultyExecutor:
             self._beating = True
             self._push(self._now + self.faults.heartbeat, "heartbeat", None)
 
-    def _take(self, inc: GangLife, order: Order) -> None:
+    def _take(self, inc: GangIncarnation, order: Order) -> None:
         """The gang is on its devices from now on: only its mates may be there as well."""
         for device in order.devices:
             for other in self._holders.get(device, ()):
@@ -245,7 +245,7 @@ class FaultyExecutor:
             if inc not in self._holders.setdefault(device, []):
                 self._holders[device].append(inc)
 
-    def _move(self, inc: GangLife, order: Order) -> None:
+    def _move(self, inc: GangIncarnation, order: Order) -> None:
         """It goes on with other devices, or on its own after a rest."""
         now = self._now
         inc.safe = self._safe(inc)
@@ -262,7 +262,7 @@ class FaultyExecutor:
         if inc.state == "running":
             self._foresee(inc)
 
-    def _change(self, inc: GangLife, order: Order) -> None:
+    def _change(self, inc: GangIncarnation, order: Order) -> None:
         """It goes on as the order says; an older one that was overtaken changes nothing."""
         if inc.state not in {"starting", "running"} or order.revision <= inc.revision:
             return
@@ -284,23 +284,23 @@ class FaultyExecutor:
             if inc.state == "running":
                 self._foresee(inc)
 
-    def _asked_to_save(self, inc: GangLife) -> None:
+    def _asked_to_save(self, inc: GangIncarnation) -> None:
         if inc.state == "running":
             self.in_place[Can.SAVE] += 1
             inc.safe = min(inc.most, max(self._safe(inc), inc.work(self._now, float(self.work[inc.row]))))
             self._saved[inc.row] = max(self._saved.get(inc.row, 0.0), inc.safe)
 
-    def _safe(self, inc: GangLife) -> float:
+    def _safe(self, inc: GangIncarnation) -> float:
         return min(inc.most, inc.safe_work(self._now, float(self.work[inc.row]), self.faults.checkpoint))
 
-    def _foresee(self, inc: GangLife) -> None:
+    def _foresee(self, inc: GangIncarnation) -> None:
         """When it will finish at its present speed; whatever was foreseen before is void."""
         inc.course += 1
         if inc.rate > 0.0:
             self._push(inc.runs_from + (float(self.work[inc.row]) - inc.base) / inc.rate, "finished", (inc, inc.course))
 
     def _on_running(self, what: object) -> None:
-        assert isinstance(what, GangLife)
+        assert isinstance(what, GangIncarnation)
         if what.state != "starting":
             return
         what.state = "running"
@@ -315,7 +315,7 @@ class FaultyExecutor:
             self._say(News.FINISHED, inc)
 
     def _on_saved(self, what: object) -> None:
-        assert isinstance(what, GangLife)
+        assert isinstance(what, GangIncarnation)
         if what.state == "stopping":
             what.saved, what.done = True, min(what.most, what.work(self._now, float(self.work[what.row])))
             self._saved[what.row] = max(self._saved.get(what.row, 0.0), what.done)
@@ -323,7 +323,7 @@ class FaultyExecutor:
             self._push(self._now + self._leaving(what), "stopped", what)
 
     def _on_stopped(self, what: object) -> None:
-        assert isinstance(what, GangLife)
+        assert isinstance(what, GangIncarnation)
         if what.state == "stopping":
             self._end(what, "stopped", what.done)
             self._say(News.STOPPED, what)
@@ -360,7 +360,7 @@ class FaultyExecutor:
         else:
             self._beating = False
 
-    def _end(self, inc: GangLife, state: str, done: float) -> None:
+    def _end(self, inc: GangIncarnation, state: str, done: float) -> None:
         inc.state, inc.done, inc.ended = state, done, self._now
         if self._alive.get(inc.row) is inc:
             self._over[inc.row] = self._alive.pop(inc.row)
@@ -370,12 +370,12 @@ class FaultyExecutor:
         if state in {"stopped", "failed"}:
             self._saved[inc.row] = max(self._saved.get(inc.row, 0.0), done)
 
-    def _repeat(self, inc: GangLife, at: float | None = None) -> None:
+    def _repeat(self, inc: GangIncarnation, at: float | None = None) -> None:
         news = inc.news()
         if news is not None:
             self._say(news, inc, at)
 
-    def _say(self, news: News, inc: GangLife, at: float | None = None, saved: float | None = None) -> None:
+    def _say(self, news: News, inc: GangIncarnation, at: float | None = None, saved: float | None = None) -> None:
         """Send a report, or a line of the message that arrives at that instant."""
         runs = news in (News.STARTED, News.SUSPENDED)
         done, when = (inc.resumed, inc.up) if runs else (inc.done if saved is None else saved, inc.ended if inc.ended else self._now)

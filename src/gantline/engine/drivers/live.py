@@ -17,8 +17,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Protocol
 
 from gantline.core.columns import Job
-from gantline.core.inputs import Input, JobRequest, Report, Submit
-from gantline.core.node_events import NodeEvent
+from gantline.core.inputs import Input, JobRequest, NodeEvent, Report, Submit
 from gantline.engine.drivers.acknowledged import Acknowledged
 from gantline.engine.drivers.stepping import Stepping
 from gantline.engine.engine import Engine
@@ -185,7 +184,7 @@ class Live:
         self.reconciler.apply = self._absorb
         self.loop = Stepping(engine, admission, driver=self)
         self.agenda, self.inputs = self.loop.agenda, self.loop.inputs
-        engine.sparing.unsaved = self._has_not_saved
+        engine.preemption_grace.unsaved = self._has_not_saved
 
     @property
     def is_quiet(self) -> bool:

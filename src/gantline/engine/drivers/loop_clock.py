@@ -48,11 +48,10 @@ STALL = 1000  # decisions without any change, with jobs waiting and nothing else
 
 class Outcome(Constants):
     """What a loop comes back with: everything has ended; it must be given room in the log, or a look at alarms; the
-    bound in time is reached; the policy is to say the keys of this instant; these keys are to be held against the
-    policy's; the policy must be asked from this decision on; jobs wait, and nothing is to come. The last is no end:
-    a decision was made, or there was nothing to decide."""
+    bound in time is reached; the policy is to say the keys of this instant; the policy must be asked from this decision on; jobs
+    wait, and nothing is to come. The last is no end: a decision was made, or there was nothing to decide."""
 
-    DONE, NEED_LOG, CUT, KEYS, CHECK, ASK, STALLED, GO_ON = range(8)
+    DONE, NEED_LOG, CUT, KEYS, ASK, STALLED, GO_ON = range(7)
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from gantline.core.jit import kernel_from_zero as kernel
 from gantline.core.jit import variant
 from gantline.core.phases import HELD_BACK, PENDING, RUNNING
 from gantline.core.reasons import Reason
-from gantline.engine.blocked import name_blocked
+from gantline.engine.agenda import next_look
 from gantline.engine.declared_key import Coefficient, LinearKey, coefficients
 from gantline.engine.dense.backfill import INSTANT, Promises, fill_gaps, forecast
 from gantline.engine.dense.devices import MOST_DEVICES, ChainLink, Devices, devices
@@ -31,10 +31,10 @@ from gantline.engine.drivers.loop_clock import LoopBounds, LoopClock, LoopCount,
 from gantline.engine.drivers.six_steps import Verbs, loop_over
 from gantline.engine.drivers.stepping import Standstill
 from gantline.engine.engine import Engine
-from gantline.engine.instants import next_look
 from gantline.engine.lists import RowCount
 from gantline.engine.settings import Amount, Switch
 from gantline.engine.state import State
+from gantline.engine.walk.ranking import name_blocked
 
 _ARRIVED, _LOAD_LIMIT = int(Reason.ARRIVED), int(Reason.LOAD_LIMIT)
 PREEMPTS, PROMISES = True, False  # whether gangs may be stopped, whether there is backfilling; known when it is compiled (`variant`)

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple, cast
 
 from gantline.core.policy import OrderPolicy, runs_by_key
-from gantline.engine import beside_reasons
+from gantline.engine import host_resources
 from gantline.engine.drivers.acknowledged import Acknowledged
 from gantline.engine.drivers.checkpoints import NO_CHECKPOINTS, Checkpoints
 from gantline.engine.drivers.executors import EXECUTORS, make_executor
@@ -125,7 +125,7 @@ class Simulation(Stepping):
             elif ending.code == Outcome.ASK:
                 self.loop = self.loop.left_for_steps(self.state.now)
                 self.run_stepwise(True, ending.answer)
-        beside_reasons.name_shortages(self.state.tables, self.state.rows)  # compiled loops look for places only
+        host_resources.name_shortages(self.state.tables, self.state.rows)  # compiled loops look for places only
         self.engine.grants.close_open_intervals()
 
     def run_stepwise(self, *begun: Any) -> None:
@@ -145,7 +145,7 @@ class Simulation(Stepping):
             "an executor acknowledges what was decided": not isinstance(self.driver, Virtual),
             "nodes change, or something else comes from outside": self.inputs,
             "quotas bound what jobs may hold, and the run ends before all jobs have": engine.quotas.active and self.track,
-            "jobs are spared for a while (--min-run, --grace, --turn of real programs)": engine.sparing.in_force,
+            "jobs are spared for a while (--min-run, --grace, --turn of real programs)": engine.preemption_grace.applies,
             "estimates learn from jobs that end": self.estimates.learns,
             "decisions take time": self.latency,
             "the run is recorded": engine.recorder,

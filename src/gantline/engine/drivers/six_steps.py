@@ -15,8 +15,8 @@ import numpy as np
 
 from gantline.core.arrays import Ints
 from gantline.core.jit import kernel_from_zero as kernel
+from gantline.engine.agenda import next_instant
 from gantline.engine.drivers.loop_clock import STALL, LoopClock, LoopCount, LoopTime, Outcome, Stage
-from gantline.engine.instants import next_instant
 from gantline.engine.lists import RowCount
 
 

@@ -25,9 +25,9 @@ from gantline.engine.advance import arrive, finish_due, next_finish
 from gantline.engine.agenda import Agenda
 from gantline.engine.drivers.loop_clock import STALL
 from gantline.engine.engine import Engine
+from gantline.engine.gates.quotas import CommonQuotas
 from gantline.engine.lists import RowCount
-from gantline.engine.lost_turns import Incident
-from gantline.engine.quota_gate import CommonQuotas
+from gantline.engine.policy_failures import Incident
 from gantline.engine.state import State
 from gantline.models.estimate_chain import Estimates
 from gantline.policies.admission.rules import AdmissionRule

@@ -17,9 +17,9 @@ from gantline.core.jit import kernel, variant
 from gantline.core.plan import Misfit, Plan
 from gantline.core.policy import OrderPolicy
 from gantline.core.tables import Matrices
-from gantline.engine import beside_reasons
+from gantline.engine import host_resources
 from gantline.engine.advance import arrive, finish_due, next_finish, next_movable
-from gantline.engine.blocked import name_blocked
+from gantline.engine.agenda import answer_ends
 from gantline.engine.declared_key import Coefficient, LinearKey, coefficients
 from gantline.engine.drivers import loop_clock
 from gantline.engine.drivers.key_reading import Within, time_said
@@ -27,13 +27,13 @@ from gantline.engine.drivers.loop_clock import LoopBounds, LoopClock, LoopCount,
 from gantline.engine.drivers.six_steps import Verbs, loop_over
 from gantline.engine.drivers.stepping import Standstill
 from gantline.engine.engine import Engine
-from gantline.engine.instants import answer_ends
+from gantline.engine.gates.quota_walk import QuotaNotes, any_exceeded, count_running, walk_lines
 from gantline.engine.lists import Lists, RowCount
 from gantline.engine.log import LogColumns, LogSize
-from gantline.engine.quota_walk import QuotaNotes, any_exceeded, count_running, walk_lines
 from gantline.engine.ranks import sort_rows
 from gantline.engine.settings import Amount, EngineRules, Switch
-from gantline.engine.walk import walk
+from gantline.engine.walk.ranking import name_blocked
+from gantline.engine.walk.walk import walk
 
 OFTEN = 4096  # instants after which the loop comes back in any case, so that alarms are noticed
 # known when a loop is compiled (`variant`): whether the policy gives the keys, and whether quotas bound what jobs may hold
@@ -323,7 +323,7 @@ class _Loop:
     def write_reasons(self) -> None:
         """Write the reasons that the last decision has left to be found afterwards."""
         if self.engine.quotas.active:
-            beside_reasons.name_shortages(self.state.tables, self.state.rows)
+            host_resources.name_shortages(self.state.tables, self.state.rows)
             self.engine.quotas.write_reasons()
         else:
             name_blocked(self.state)

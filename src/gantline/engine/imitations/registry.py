@@ -20,10 +20,10 @@ from gantline.core.policy import Policy, changed
 from gantline.core.tables import Tables
 from gantline.engine.drivers.simulation import Simulation
 from gantline.engine.regime import REGIMES
-from gantline.models.goodput.example import example_profiles
 from gantline.models.goodput.measured import Profiles
 from gantline.policies.registry import find_policy
 from gantline.registry import KINDS, Register, has_foreign
+from gantline.traces.files.profiles import example_profiles
 from gantline.traces.trace import Trace
 
 # --- what an imitation reads --------------------------------------------------------------------------------------------

@@ -20,10 +20,10 @@ from gantline.lab.conformance.scenarios import some_jobs
 from gantline.lab.conformance.watched import fence
 from gantline.policies.placement import fit
 from gantline.policies.placement.device_rule import DeviceRule, FreeDevices, GangRequest, PlacementError, chosen_devices
-from gantline.policies.placement.few_nodes import NodeCounts, Supply
-from gantline.policies.placement.rule import PlacementRule, Together
+from gantline.policies.placement.fit import NodeCounts, Supply
+from gantline.policies.placement.rules import PlacementRule, Together
 from gantline.simulator.simulate import simulate
-from gantline.traces.files.placements import placement_of
+from gantline.traces.files.policies import placement_of
 from gantline.traces.trace import Trace
 
 WORLDS = 200

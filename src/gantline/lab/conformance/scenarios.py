@@ -14,22 +14,20 @@ import numpy as np
 from gantline._alarm import TimeOverError
 from gantline.core import memory as memories
 from gantline.core.columns import Job as JobColumn
-from gantline.core.costs import Costs
 from gantline.core.errors import GantlineError
-from gantline.core.facts import Facts
-from gantline.core.grid import PowerGrid
-from gantline.core.node_events import NodeEvent
+from gantline.core.facts import Costs, Facts
+from gantline.core.grid import PowerGrid, Signal
+from gantline.core.inputs import NodeEvent
 from gantline.core.plan import Plan
 from gantline.core.policy import Policy
 from gantline.core.rng import stream
-from gantline.core.signal import Signal
 from gantline.core.snapshot import Jobs, Snapshot
 from gantline.core.snapshot_json import decode_snapshot
 from gantline.engine.assembly.rules import RunRules
 from gantline.engine.drivers.acknowledged import Acknowledged
 from gantline.engine.drivers.faulty import Faults, FaultyExecutor
 from gantline.engine.drivers.simulation import Simulation
-from gantline.engine.lost_turns import describe_error
+from gantline.engine.policy_failures import describe_error
 from gantline.traces.files.clusters import read_cluster
 from gantline.traces.trace import Trace
 

@@ -18,12 +18,12 @@ from gantline.core.policy import OrderPolicy, Policy, build
 from gantline.core.rng import stream
 from gantline.core.snapshot_json import decode_snapshot
 from gantline.engine.assembly.guard import DEFAULT_BUDGET, Guard, guard_of
-from gantline.engine.lost_turns import OverBudgetError, describe_error
+from gantline.engine.policy_failures import OverBudgetError, describe_error
 from gantline.lab.conformance.report import Breach, ConformanceReport
 from gantline.lab.conformance.scenarios import CARBON, CARBON_WRITTEN, Scenario, ask_in_vain, run_faulty_story, scenarios
 from gantline.lab.conformance.watched import Watched
 from gantline.policies.registry import make_policy
-from gantline.simulator.from_here import carry_out
+from gantline.simulator.roll_forward import carry_out
 from gantline.simulator.run import Run
 from gantline.simulator.simulate import key_form, simulate
 

@@ -28,7 +28,7 @@ from gantline.core.snapshot import Snapshot
 from gantline.core.snapshot_json import decode_snapshot, encode_plan, encode_snapshot
 from gantline.core.tables import Tables
 from gantline.engine.plan_check import check_plan
-from gantline.simulator.from_here import carry_out_on
+from gantline.simulator.roll_forward import carry_out_on
 
 
 @dataclass(frozen=True)

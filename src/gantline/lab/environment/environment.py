@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 
 from gantline.core.cluster import Cluster
-from gantline.core.ended import Ended
 from gantline.core.errors import RefusedError, UsageError, near
 from gantline.core.objective import Objective
+from gantline.core.outcomes import Ended
 from gantline.core.plan import Plan
 from gantline.engine.assembly.rules import RunRules
 from gantline.engine.assembly.spec import RunSpec

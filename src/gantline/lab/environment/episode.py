@@ -10,7 +10,7 @@ import numpy as np
 
 from gantline.core.cluster import Cluster
 from gantline.core.columns import Job
-from gantline.core.ended import Ended
+from gantline.core.outcomes import Ended
 from gantline.core.phases import Phase
 from gantline.core.plan import Plan
 from gantline.core.policy import Policy

@@ -28,7 +28,7 @@ from gantline.lab.report.metrics import BY_KEY
 from gantline.lab.report.page.answer import folded
 from gantline.lab.report.page.tables import framed
 from gantline.traces.files.clusters import grown_cluster, is_cluster_file, read_cluster
-from gantline.traces.files.prices import read_prices
+from gantline.traces.files.device_tables import read_prices
 
 HOURS_PER_MONTH = 730.0
 SHOWN = ("jct_mean", "jct_p95", "queueing_mean", "utilization", "money")

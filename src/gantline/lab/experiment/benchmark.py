@@ -20,7 +20,7 @@ from gantline.lab.report.metrics.catalogue import Metric
 from gantline.lab.report.run_warnings import MARK
 from gantline.policies.registry import make_policy, policy_names
 from gantline.traces.files.clusters import read_cluster
-from gantline.traces.generators.benchmark import benchmark_traces
+from gantline.traces.generators.presets import benchmark_traces
 
 SEEDS = (0, 1, 2)
 RULES = {"placement": "consolidated:preferred", "costs": "30"}

@@ -16,11 +16,10 @@ import polars as pl
 
 from gantline.core.arrays import Floats, Ints
 from gantline.core.errors import NotFoundError, UsageError, near
-from gantline.policies.placement.parts.columns import PartNodes
 from gantline.policies.placement.parts.filling import Arrivals, Filled
 from gantline.policies.placement.parts.filling import fill as fill_nodes
+from gantline.policies.placement.parts.fragments import PartNodes, Shape, accepted_models, shape_columns, typical_mix
 from gantline.policies.placement.parts.scores import NOISE, PART_RULES, Scoring
-from gantline.policies.placement.parts.typical import Shape, accepted_models, shape_columns, typical_mix
 from gantline.registry import Register
 from gantline.traces.importers.table import number, read_foreign, text
 from gantline.traces.read import RawTable

@@ -15,8 +15,7 @@ import polars as pl
 import gantline
 from gantline.core.errors import NotFoundError, RefusedError, UsageError
 from gantline.core.fields import plain_values
-from gantline.core.json_reader import damaged
-from gantline.core.json_text import loads
+from gantline.core.json_reader import damaged, loads
 from gantline.lab.experiment.grid import Case
 from gantline.lab.experiment.records import Record, kept_run, read_record
 from gantline.lab.report.metrics import METRICS

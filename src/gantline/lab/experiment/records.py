@@ -20,8 +20,7 @@ import polars as pl
 
 import gantline
 from gantline.core.errors import RefusedError, UsageError
-from gantline.core.json_reader import damaged
-from gantline.core.json_text import loads
+from gantline.core.json_reader import damaged, loads
 from gantline.lab.experiment.digest import program_digest
 from gantline.lab.report.frames import RunLike
 from gantline.lab.report.metrics import Measuring, tracked_window

@@ -17,8 +17,7 @@ from typing import Any
 import polars as pl
 
 from gantline.core.errors import UsageError
-from gantline.core.json_reader import damaged
-from gantline.core.json_text import loads
+from gantline.core.json_reader import damaged, loads
 from gantline.lab.experiment.charts import chart_of_sweep
 from gantline.lab.experiment.folder import ExperimentFolder, read_results
 from gantline.lab.experiment.grid import Case

@@ -13,9 +13,9 @@ from gantline.core.errors import NotFoundError, UsageError, near
 from gantline.core.fields import mapping, number, plain_values, text, whole
 from gantline.lab.experiment.digest import file_digest
 from gantline.registry import own_systems
-from gantline.traces.generators.making import generate_as_set
+from gantline.traces.generators import generate_as_set
 from gantline.traces.generators.registry import generator_names, is_generator, load_of_every_seed
-from gantline.traces.importers.reading import import_trace
+from gantline.traces.importers import import_trace
 from gantline.traces.importers.registry import import_options
 from gantline.traces.sample import scale
 from gantline.traces.trace import Trace

@@ -15,8 +15,8 @@ from dataclasses import asdict, replace
 from typing import Any
 
 from gantline.core.cluster_json import decode_cluster
-from gantline.core.costs import Costs
 from gantline.core.errors import UsageError, near
+from gantline.core.facts import Costs
 from gantline.core.json_reader import Reader
 from gantline.core.policy import Policy
 from gantline.core.snapshot import Snapshot
@@ -28,10 +28,10 @@ from gantline.lab.questions.explain import explain, submission
 from gantline.lab.questions.forecast import SAMPLES, Forecast, Setup, Stretch, forecast, unestimated
 from gantline.lab.questions.past import REPLICAS, past_what_if
 from gantline.lab.questions.what_if import what_if
-from gantline.models.profiled_model import ProfiledModel
+from gantline.models.profiles.profiled_model import ProfiledModel
 from gantline.simulator.uncertainty import Uncertainty
-from gantline.traces.files.bundles import read_bundle
 from gantline.traces.files.policies import load_policy
+from gantline.traces.files.speeds import read_bundle
 from gantline.traces.trace import Trace
 
 MOST_SAMPLES = 1000

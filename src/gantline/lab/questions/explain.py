@@ -27,9 +27,9 @@ from gantline.engine.assembly.rules import RunRules
 from gantline.engine.engine import Engine
 from gantline.engine.lists import RowCount
 from gantline.lab.questions.forecast import Forecast, Setup, forecast
-from gantline.simulator.from_here import JobOutcome, carry_out, carry_out_on, private_tables, state_on
+from gantline.simulator.roll_forward import JobOutcome, carry_out, carry_out_on, private_tables, state_on
 from gantline.simulator.rollout import CpuBudget
-from gantline.traces.files.placements import GivenPlacement
+from gantline.traces.files.policies import GivenPlacement
 
 
 @dataclass(frozen=True)

@@ -11,8 +11,8 @@ import numpy as np
 
 from gantline.core.arrays import Bools, Ints
 from gantline.core.columns import Job, Option
-from gantline.core.costs import Costs
 from gantline.core.errors import NotFoundError, near
+from gantline.core.facts import Costs
 from gantline.core.inputs import Input
 from gantline.core.insiders import tables_behind
 from gantline.core.policy import Policy
@@ -22,7 +22,7 @@ from gantline.core.units import human_seconds
 from gantline.simulator.newcomers import PastJob, like_the_past
 from gantline.simulator.rollout import Candidate, Futures, Newcomers, rollout
 from gantline.simulator.uncertainty import Uncertainty
-from gantline.traces.files.placements import GivenPlacement
+from gantline.traces.files.policies import GivenPlacement
 
 SAMPLES = 40
 DRAWS = 200  # where times and speeds are drawn as well, so that a tenth of them tells something

@@ -16,9 +16,9 @@ from gantline.core.cluster import Cluster
 from gantline.core.errors import RefusedError
 from gantline.core.inputs import Submit
 from gantline.lab.questions.forecast import DRAWS, NINE_TENTHS
-from gantline.models.bundle import Bundle
-from gantline.models.profiled_model import ProfiledModel
-from gantline.policies.given_orders import GivenOrder, GivenOrders
+from gantline.models.profiles.bundle import Bundle
+from gantline.models.profiles.profiled_model import ProfiledModel
+from gantline.policies.recorded import GivenOrder, GivenOrders
 from gantline.simulator.simulate import simulate
 
 Measure = Callable[[Sequence[float], Sequence[float]], float]

@@ -31,7 +31,7 @@ import polars as pl
 import polars.selectors as cs
 
 from gantline.core.errors import NotFoundError, RefusedError, UsageError
-from gantline.core.json_text import loads
+from gantline.core.json_reader import loads
 from gantline.lab.report.frames import SCHEMAS, RunLike, StoredRun, check_frames
 from gantline.lab.report.service_run import is_service, read_service
 

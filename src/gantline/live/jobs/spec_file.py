@@ -13,9 +13,9 @@ from gantline.core.errors import NotFoundError, RefusedError, UsageError, near
 from gantline.live.jobs import amounts
 from gantline.live.jobs.spec import JobSpec
 from gantline.live.jobs.spec_parts import Way
-from gantline.models.bundle import Bundle
-from gantline.traces.files.bundles import read_bundle
+from gantline.models.profiles.bundle import Bundle
 from gantline.traces.files.marked_yaml import Marked, load_marked
+from gantline.traces.files.speeds import read_bundle
 
 LARGEST = 1_000_000
 """Bytes of a specification."""

@@ -27,8 +27,8 @@ from gantline.live.jobs.launch import Launch
 from gantline.live.runners.local.runner import LocalRunner
 from gantline.live.runners.runner import Contact, Runner, RunnerEvents, Task
 from gantline.live.scheduler.loop_thread import WallClock
-from gantline.models.bundle import Speed
-from gantline.models.company_fit import TrialLife, fit_company
+from gantline.models.profiles.bundle import Speed
+from gantline.models.profiles.colocation_fit import TrialLife, fit_company
 
 Found = TypeVar("Found")
 _ENDLESS = 10**9  # steps

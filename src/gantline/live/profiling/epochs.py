@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Sequence
 
 from gantline.core.errors import GantlineError, UsageError
-from gantline.models.optimistic_profile import measure_epochs
+from gantline.models.sensitivity import measure_epochs
 
 CPUS = "{cpus}"
 

@@ -24,8 +24,7 @@ from gantline.core.slices import is_slice
 from gantline.live.jobs.launch import Launch
 from gantline.live.runners.local.devices import Machine
 from gantline.live.runners.local.orders import common_environment, rank_environments
-from gantline.models.bundle import Bundle, Pairing, Profile, Speed
-from gantline.models.sampled_line import fit_line, two_points
+from gantline.models.profiles.bundle import Bundle, Pairing, Profile, Speed, fit_line, two_points
 from gantline.train.store import Checkpoints
 
 _ENDLESS = 10**9  # steps

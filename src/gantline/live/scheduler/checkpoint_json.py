@@ -8,16 +8,14 @@ from typing import Any
 
 from gantline.core.columns import Job
 from gantline.core.grant import Grant
-from gantline.core.grant_json import decode_grant, encode_grant
 from gantline.core.inputs import Report, decode_input, encode_input
 from gantline.core.json_reader import Reader
-from gantline.core.option_json import decode_option, encode_option
-from gantline.core.options import Option, OptionTable
+from gantline.core.options import Option, OptionTable, decode_option, encode_option
+from gantline.core.plan_json import decode_grant, encode_grant
 from gantline.core.tables import Tables
 from gantline.engine.executor import Verb
-from gantline.engine.in_flight import HOLDS
+from gantline.engine.in_flight import HOLDS, LiveGang
 from gantline.engine.option_rows import OptionRows
-from gantline.engine.reality import LiveGang
 from gantline.engine.reconcile import Reconciler
 
 _PLAIN = ("row", "epoch", "node", "rate", "revision", "pause", "started", "saved", "onto", "rest", "suspended", "saves", "saves_done")

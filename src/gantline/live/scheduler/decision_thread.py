@@ -24,7 +24,7 @@ from gantline.core.tables import Tables
 from gantline.engine.assembly.rules import RunRules
 from gantline.engine.drivers.acknowledged import Acknowledged
 from gantline.engine.drivers.simulation import Simulation
-from gantline.engine.lost_turns import OverBudgetError
+from gantline.engine.policy_failures import OverBudgetError
 
 BOUNDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
 """Seconds: the upper bounds of the buckets of `DecisionThread.buckets`; one more is for all that took longer."""

@@ -11,8 +11,7 @@ from typing import Any, TypeVar
 
 from gantline.core.columns import Node
 from gantline.core.errors import RefusedError, UnreachableError
-from gantline.core.inputs import Action, Input, JobRequest
-from gantline.core.node_events import NodeEvent
+from gantline.core.inputs import Action, Input, JobRequest, NodeEvent
 from gantline.engine.drivers.live import Live, Message
 from gantline.engine.state import State
 

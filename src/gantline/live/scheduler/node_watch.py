@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from gantline.core.cluster import Cluster
-from gantline.core.node_events import NodeEvent
+from gantline.core.inputs import NodeEvent
 from gantline.core.nodes import Node
 from gantline.live.runners.runner_events import NodeNews, NodeState
 

@@ -17,7 +17,7 @@ from gantline.core.reasons import Reason
 from gantline.core.windows import AdvanceWindow
 from gantline.engine.drivers.live import Live
 from gantline.engine.executor import Order, Verb
-from gantline.engine.lost_turns import Incident
+from gantline.engine.policy_failures import Incident
 from gantline.live.scheduler.endings import Endings
 from gantline.live.scheduler.job_registry import ENDED, Job, JobRegistry
 from gantline.live.scheduler.loop_thread import WallClock

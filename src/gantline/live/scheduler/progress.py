@@ -15,7 +15,7 @@ from typing import Any
 
 from gantline.core.columns import Job
 from gantline.core.ending import EndingRule
-from gantline.core.errors import NotFoundError, UsageError
+from gantline.core.errors import NotFoundError
 from gantline.core.gather import elapsed
 from gantline.core.inputs import Action, Input, JobRequest, News, Report
 from gantline.core.phases import Phase
@@ -162,22 +162,9 @@ class Progress:
 
 
 def _read(given: Mapping[str, Any]) -> tuple[int, dict[str, float], dict[str, int]]:
-    """The epoch, the numbers and the request of a report."""
-    epoch = given.get("epoch")
-    if not isinstance(epoch, int) or isinstance(epoch, bool):
-        raise UsageError("has no epoch", where="progress", fix="send GANTLINE_EPOCH")
-    values = {}
-    for key in NUMBERS:
-        value = given.get(key)
-        if value is None:
-            continue
-        if isinstance(value, bool) or not isinstance(value, (int, float)):
-            raise UsageError(f"is {value!r}, not a number", where=f"progress.{key}")
-        values[key] = float(value)
-    request = given.get("request") or {}
-    if not isinstance(request, Mapping) or any(isinstance(v, bool) or not isinstance(v, int) or v < 1 for v in request.values()):
-        raise UsageError("is not a request", where="progress.request", fix='write {"gpus": 2}')
-    return epoch, values, {key: request[key] for key in ("gpus", "min_gpus", "max_gpus") if key in request}
+    """The epoch, the numbers and the request of a report; the route has checked what they are."""
+    values = {key: float(given[key]) for key in NUMBERS if given.get(key) is not None}
+    return given["epoch"], values, given.get("request") or {}
 
 
 # Which running jobs their losses end: what each has reported since it was last started, compared with its rule

@@ -7,13 +7,12 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from gantline.core.inputs import Use
-from gantline.core.node_events import NodeEvent
+from gantline.core.inputs import NodeEvent, Use
 from gantline.core.windows import AdvanceWindow
 from gantline.engine.drivers.journal import Journal
 from gantline.engine.drivers.live import Live
 from gantline.engine.executor import Can
-from gantline.engine.lost_turns import Incident
+from gantline.engine.policy_failures import Incident
 from gantline.live.runners.runner import Runner
 from gantline.live.scheduler.job_registry import Job, JobRegistry
 from gantline.live.scheduler.loop_thread import WallClock

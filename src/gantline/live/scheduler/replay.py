@@ -18,13 +18,13 @@ from gantline.core.plan import Plan
 from gantline.engine.drivers.journal import Check, PartedError, PlanDifference, Replayed
 from gantline.engine.drivers.live import Live, Script
 from gantline.engine.executor import Can, Order, Verb
-from gantline.engine.lost_turns import OverBudgetError
+from gantline.engine.policy_failures import OverBudgetError
 from gantline.live.scheduler.archive import Archive, Launches
 from gantline.live.scheduler.setup import Setup, make_loop
 from gantline.live.store.records import UNREADABLE
-from gantline.models.life_spread import WholeLife
-from gantline.policies.given_orders import GivenOrder
-from gantline.traces.files.given_code import GivenCode, only_given
+from gantline.models.profiles.colocation_fit import WholeLife
+from gantline.policies.recorded import GivenOrder
+from gantline.traces.files.python_file import GivenCode, only_given
 
 
 @dataclass

@@ -18,17 +18,16 @@ from typing import Any
 
 from gantline.core.columns import Job
 from gantline.core.errors import RefusedError
-from gantline.core.inputs import Action, Input, Report, Reserve, SetQueue, Unreserve, Use, encode_input
+from gantline.core.inputs import Action, Input, NodeEvent, Report, Reserve, SetQueue, Unreserve, Use, encode_input
 from gantline.core.known_rows import KnownRows
-from gantline.core.node_events import NodeEvent
 from gantline.core.plan import Plan
 from gantline.core.snapshot_json import encode_snapshot
 from gantline.core.windows import AdvanceWindow
 from gantline.engine.drivers.journal import Journal
 from gantline.engine.drivers.live import Live, Message
 from gantline.engine.executor import Can
-from gantline.engine.least_lost import check_choice
-from gantline.engine.lost_turns import Incident, OverBudgetError
+from gantline.engine.policy_failures import Incident, OverBudgetError
+from gantline.engine.walk.eviction import check_choice
 from gantline.live.jobs.launch import RuntimeEnv, Submittable
 from gantline.live.runners.runner import Runner, RunnerEvents
 from gantline.live.runners.runner_context import Contact, Task

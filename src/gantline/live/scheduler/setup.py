@@ -30,15 +30,15 @@ from gantline.engine.engine import Engine
 from gantline.engine.executor import Can, Executor
 from gantline.engine.gang import set_due
 from gantline.engine.lists import RowCount
-from gantline.engine.lost_turns import Incident
 from gantline.engine.plan_check import check_plan
+from gantline.engine.policy_failures import Incident
 from gantline.engine.state import State
 from gantline.live.jobs.amounts import rule_of
 from gantline.live.jobs.launch import Launch, slots_only
 from gantline.live.scheduler.checkpoint_json import encode_reality, encode_ways, make_room, restore_reality, restore_ways
-from gantline.models.profiled_model import ProfiledModel
-from gantline.traces.files.bundles import read_bundle
+from gantline.models.profiles.profiled_model import ProfiledModel
 from gantline.traces.files.policies import load_policy
+from gantline.traces.files.speeds import read_bundle
 
 #: option -> why a service does not have it
 ONLY_SIMULATED = {
@@ -232,7 +232,7 @@ def _restore_loop(loop: Live, saved: Mapping[str, Any]) -> None:
     engine = loop.engine
     restore_ways(engine.grants.options, saved)
     loop.state.resized, loop.state.to_fit = set(saved.get("resized", ())), set(saved.get("to_fit", ()))
-    engine.sparing.rows = set(np.flatnonzero(loop.state.tables.I[Job.LOCKED]).tolist())  # nothing else locks them here
+    engine.preemption_grace.rows = set(np.flatnonzero(loop.state.tables.I[Job.LOCKED]).tolist())  # nothing else locks them here
     loop.state.saves = {int(row): (epoch, first) for row, (epoch, first) in saved.get("saves", {}).items()}
     restore_reality(loop.reconciler, saved)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from gantline.core.in_charge import InCharge
+from gantline.core.plan import InCharge
 from gantline.engine.drivers.journal import Journal
 from gantline.engine.engine import Engine
 from gantline.live.store.records import Entry, Store

@@ -18,8 +18,8 @@ from gantline.core.reasons import Reason, sentence, slug
 from gantline.core.tables import Tables
 from gantline.core.windows import AdvanceWindow
 from gantline.engine.engine import Engine
+from gantline.engine.gates.windows import devices_of
 from gantline.engine.settings import Switch
-from gantline.engine.window_choice import devices_of
 from gantline.live.scheduler.job_registry import ENDS, HOLDS, MUST, STATES, Job
 
 _UNSEEN = (int(Reason.NONE), int(Reason.ARRIVED))

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from gantline.core.errors import GantlineError, NotFoundError, UsageError, near
-from gantline.core.json_text import loads
+from gantline.core.json_reader import loads
 from gantline.lab.experiment.folder import read_results
 from gantline.lab.experiment.records import kept_run
 from gantline.lab.report.frames import StoredRun

@@ -19,7 +19,7 @@ import uvicorn
 import gantline
 from gantline.core.errors import RefusedError, UnreachableError
 from gantline.core.queues import Queue, queues_as_text
-from gantline.engine.sparing import LIVE_STOPS
+from gantline.engine.preemption_grace import LIVE_STOPS
 from gantline.live.host import connections_within, raise_limit, too_few
 from gantline.live.runners.registry import checked, completed, find_runner
 from gantline.live.runners.runner import Runner

@@ -18,8 +18,7 @@ from gantline.core.cluster import Cluster, Node
 from gantline.core.cluster_spec import parse_cluster
 from gantline.core.errors import UsageError
 from gantline.core.json_reader import Reader
-from gantline.core.option_json import decode_option
-from gantline.core.options import OptionTable
+from gantline.core.options import OptionTable, decode_option
 from gantline.engine.assembly.load import can_hold
 from gantline.lab.experiment.advice import Advice
 from gantline.lab.experiment.api import Policies, advise, choices_of

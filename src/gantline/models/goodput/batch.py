@@ -1,4 +1,4 @@
-"""The local batch and the accumulation steps for a placement: given the total batch, or the best of fifty (Pollux, section 4.1).
+"""How large a job's batch is: what a larger one is worth, and the best split for a placement (Pollux, OSDI 2021).
 
 A job's total batch is ``replicas * local * (accumulation + 1)``. What a job may do and what a policy assumes are both
 `BatchLimits`, and they need not be the same value.
@@ -15,7 +15,6 @@ import numpy as np
 from gantline.core.arrays import Floats, Ints
 from gantline.core.errors import UsageError
 from gantline.core.jit import kernel
-from gantline.models.goodput.efficiency import gain
 from gantline.models.goodput.speed_model import GAMMA, gradient_time, overlapped, sync_time
 
 CANDIDATES: Final = 50
@@ -142,3 +141,18 @@ def split_batch(total: float, replicas: int, limits: BatchLimits) -> tuple[int, 
     out = np.zeros(3)
     split(total, replicas, limits.row(), out)
     return int(out[LOCAL]), int(out[ACCUMULATION])
+
+
+# How much a larger batch is worth: statistical efficiency from gradient noise (Pollux, OSDI 2021, section 3.1).
+#
+# ``square`` is the estimate of the squared norm of the true gradient, ``variance`` that of the trace of its
+# covariance at the batch the job was written for (``base``). Work is counted in steps at that batch.
+
+
+@kernel
+def gain(square: float, variance: float, scale: float) -> float:
+    """Steps at the base batch that one step at ``scale`` times that batch is worth; 1 where the noise says nothing."""
+    below = variance / scale + square
+    if not (below > 0.0 and variance + square > 0.0):
+        return 1.0
+    return (variance + square) / below

@@ -16,28 +16,25 @@ import numpy as np
 
 from gantline.core.arrays import Floats
 from gantline.core.jit import kernel
-from gantline.models.goodput.loss import GROWTH_PENALTY, OVERLAP_PENALTY, loss_and_gradient
-from gantline.models.goodput.observations import (
-    BATCH,
-    LOG_COMPUTE,
-    LOG_STEP,
-    NODES,
-    REPLICAS,
-    Observations,
-    set_priors,
-    spread_is_dearer,
-)
 from gantline.models.goodput.speed_model import (
     ALPHA_C,
     ALPHA_N,
     ALPHA_R,
+    BATCH,
     BETA_C,
     BETA_N,
     BETA_R,
     GAMMA,
+    LOG_COMPUTE,
+    LOG_STEP,
+    NODES,
+    REPLICAS,
     TINY,
+    Observations,
     SpeedModel,
     gradient_time,
+    set_priors,
+    spread_is_dearer,
     sync_time,
 )
 
@@ -46,7 +43,7 @@ _LEAST_ERROR: Final = 1e-4  # below this an error no longer gains weight, or a p
 _LONGEST_STEP: Final = 3.0  # a factor of twenty in a time
 _MOST_STEPS: Final = 60
 _ENOUGH: Final = 1e-6  # a relative fall of the loss after which it is not worth going on
-WORK: Final = (27, 7)  # what `fit_rows` wants to work with
+WORK: Final = (31, 7)  # what `fit_rows` wants to work with
 
 
 def fit(seen: Observations, parameters: Floats | None = None) -> SpeedModel:
@@ -66,7 +63,7 @@ def fit_like_artifact(seen: Observations, tolerance: float | None = None) -> Spe
         return float(loss_and_gradient(p, seen.rows, gradient, work)), gradient.copy()
 
     bounds: object = list(zip(low, high))
-    from scipy import optimize  # slow to import, and most runs fit nothing
+    from scipy import optimize  # slow to import: a plain run fits nothing
 
     found = optimize.minimize(loss, start, jac=True, method="L-BFGS-B", bounds=bounds, tol=tolerance)
     best = np.clip(np.asarray(found.x, dtype=np.float64), low, high)
@@ -133,7 +130,7 @@ def _descend(rows: Floats, p: Floats, low: Floats, high: Floats, work: Floats) -
     """Damped, reweighted Gauss-Newton steps until the loss no longer falls; the loss that is left."""
     here, there = work[2:10], work[10:18]  # sums of products of slopes, and below them the slopes of the loss
     trial, step, factor = work[18], work[19], work[20:27]
-    left = _sums(rows, p, here)
+    left = _sums(rows, p, here, work[27:])
     damping = 1e-3
     for _ in range(_MOST_STEPS):
         fell = 0.0
@@ -145,7 +142,7 @@ def _descend(rows: Floats, p: Floats, low: Floats, high: Floats, work: Floats) -
                 move = max(-_LONGEST_STEP, min(_LONGEST_STEP, step[k]))
                 trial[k] = p[k] + move if k == GAMMA else p[k] * math.exp(move)
             _clip(trial, low, high)
-            found = _sums(rows, trial, there)
+            found = _sums(rows, trial, there, work[27:])
             if found < left:
                 fell = (left - found) / max(left, 1e-12)
                 left = found
@@ -160,71 +157,42 @@ def _descend(rows: Floats, p: Floats, low: Floats, high: Floats, work: Floats) -
 
 
 @kernel
-def _sums(rows: Floats, p: Floats, normal: Floats) -> float:
+def _sums(rows: Floats, p: Floats, normal: Floats, work: Floats) -> float:
     """The loss, and the sums of products of slopes by the logs of the times and by gamma, each error with its root's weight.
 
-    A row moves with computing, gamma and the averaging of its own kind, across nodes or within one: five slopes of seven. They are
-    ``c`` and ``b`` (fixed and per example), ``g``, and ``s`` and ``m`` (fixed and per replica), which are at the place of their kind.
+    ``work`` is four rows of seven: two for the slopes of a row, two for the products of the slopes of the time without averaging,
+    which only two parameters move.
     """
-    count, gamma = rows.shape[0], p[GAMMA]
-    gradient = normal[7]
+    count, gradient, slope, compute = rows.shape[0], normal[7], work[0:2], work[2:4]
     normal[:] = 0.0
+    compute[:] = 0.0
     squares_compute, squares_step = 0.0, 0.0
-    cc = cb = bb = gc = gb = 0.0  # only two parameters move the time without averaging
     for i in range(count):
-        batch, nodes, replicas = rows[i, BATCH], rows[i, NODES], rows[i, REPLICAS]
-        compute, sync = gradient_time(p, batch), sync_time(p, int(nodes), int(replicas))
-        log_compute, log_sync = math.log(compute), math.log(sync)
-        high = max(log_compute, log_sync)
-        part = math.exp(gamma * (min(log_compute, log_sync) - high))
-        log_step = high + math.log1p(part) / gamma
-        share = (1.0 if log_compute >= log_sync else part) / (1.0 + part)  # of computing in the gamma-norm
-        of_compute, of_step = log_compute - rows[i, LOG_COMPUTE], log_step - rows[i, LOG_STEP]
+        of_compute, of_step = residuals(p, rows[i], slope)
         squares_compute += of_compute * of_compute
         squares_step += of_step * of_step
-        c, b = 1.0 / compute * p[ALPHA_C], batch / compute * p[BETA_C]
-        cc += c * c
-        cb += c * b
-        bb += b * b
-        gc += c * of_compute
-        gb += b * of_compute
-        c, b = share / compute * p[ALPHA_C], share * batch / compute * p[BETA_C]
-        g = (share * log_compute + (1.0 - share) * log_sync - log_step) / gamma
-        gradient[ALPHA_C] += c * of_step
-        gradient[BETA_C] += b * of_step
-        gradient[GAMMA] += g * of_step
-        normal[ALPHA_C, ALPHA_C] += c * c
-        normal[BETA_C, ALPHA_C] += b * c
-        normal[BETA_C, BETA_C] += b * b
-        normal[GAMMA, ALPHA_C] += g * c
-        normal[GAMMA, BETA_C] += g * b
-        normal[GAMMA, GAMMA] += g * g
-        if replicas > 1 or nodes > 1:
-            alpha = ALPHA_N if nodes > 1 else ALPHA_R
-            s = (1.0 - share) / sync * p[alpha]
-            m = (1.0 - share) * max(replicas - 2.0, TINY) / sync * p[alpha + 1]
-            gradient[alpha] += s * of_step
-            gradient[alpha + 1] += m * of_step
-            normal[alpha, ALPHA_C] += s * c
-            normal[alpha, BETA_C] += s * b
-            normal[alpha, alpha] += s * s
-            normal[alpha + 1, ALPHA_C] += m * c
-            normal[alpha + 1, BETA_C] += m * b
-            normal[alpha + 1, alpha] += m * s
-            normal[alpha + 1, alpha + 1] += m * m
-            normal[GAMMA, alpha] += g * s
-            normal[GAMMA, alpha + 1] += g * m
+        for k in range(7):
+            if k != GAMMA:  # of the others the logs count
+                slope[0, k] *= p[k]
+                slope[1, k] *= p[k]
+        for k in range(2):
+            compute[k, 2] += slope[0, k] * of_compute
+            for j in range(k + 1):
+                compute[k, j] += slope[0, k] * slope[0, j]
+        for k in range(7):
+            gradient[k] += slope[1, k] * of_step
+            for j in range(k + 1):
+                normal[k, j] += slope[1, k] * slope[1, j]
     error_compute, error_step = math.sqrt(squares_compute / count), math.sqrt(squares_step / count)
     weight_compute, weight_step = 0.5 / count / max(error_compute, _LEAST_ERROR), 0.5 / count / max(error_step, _LEAST_ERROR)
     for k in range(7):
         gradient[k] *= weight_step
         for j in range(k + 1):
             normal[k, j] *= weight_step
-    normal[ALPHA_C, ALPHA_C] += weight_compute * cc
-    normal[BETA_C, ALPHA_C] += weight_compute * cb
-    normal[BETA_C, BETA_C] += weight_compute * bb
-    gradient[ALPHA_C] += weight_compute * gc
-    gradient[BETA_C] += weight_compute * gb
+    for k in range(2):
+        gradient[k] += weight_compute * compute[k, 2]
+        for j in range(k + 1):
+            normal[k, j] += weight_compute * compute[k, j]
     gradient[GAMMA] += OVERLAP_PENALTY * (p[GAMMA] - 1.0)
     normal[GAMMA, GAMMA] += OVERLAP_PENALTY
     value = error_compute + error_step + OVERLAP_PENALTY * (p[GAMMA] - 1.0) ** 2
@@ -275,3 +243,70 @@ def _solve(normal: Floats, p: Floats, low: Floats, high: Floats, damping: float,
             step[k] -= factor[i, k] * step[i]
         step[k] /= factor[k, k]
     return True
+
+
+# How badly a speed model fits its rows, and in which direction it fits better: Pollux' loss with its analytic
+# gradient.
+#
+# The root mean square error of log times, without and with averaging, plus penalties that keep overlap and the growth
+# of averaging time small where the rows do not ask for them.
+
+OVERLAP_PENALTY: Final = 1e-3
+GROWTH_PENALTY: Final = 1e-2
+
+
+@kernel
+def residuals(p: Floats, row: Floats, slope: Floats) -> tuple[float, float]:
+    """The two log errors of a row, and their slopes by the parameters in ``slope[0]`` and ``slope[1]``."""
+    batch, nodes, replicas = row[BATCH], row[NODES], row[REPLICAS]
+    compute, sync, gamma = gradient_time(p, batch), sync_time(p, int(nodes), int(replicas)), p[GAMMA]
+    log_compute, log_sync = math.log(compute), math.log(sync)
+    if log_compute >= log_sync:
+        part = math.exp(gamma * (log_sync - log_compute))
+        log_step = log_compute + math.log1p(part) / gamma
+        share = 1.0 / (1.0 + part)  # of computing in the gamma-norm
+    else:
+        part = math.exp(gamma * (log_compute - log_sync))
+        log_step = log_sync + math.log1p(part) / gamma
+        share = part / (1.0 + part)
+    slope[:] = 0.0
+    slope[0, ALPHA_C], slope[0, BETA_C] = 1.0 / compute, batch / compute
+    slope[1, ALPHA_C], slope[1, BETA_C] = share / compute, share * batch / compute
+    more = max(replicas - 2.0, TINY)
+    if nodes > 1:
+        slope[1, ALPHA_N], slope[1, BETA_N] = (1.0 - share) / sync, (1.0 - share) * more / sync
+    elif replicas > 1:
+        slope[1, ALPHA_R], slope[1, BETA_R] = (1.0 - share) / sync, (1.0 - share) * more / sync
+    slope[1, GAMMA] = (share * log_compute + (1.0 - share) * log_sync - log_step) / gamma
+    return log_compute - row[LOG_COMPUTE], log_step - row[LOG_STEP]
+
+
+@kernel
+def loss_and_gradient(p: Floats, rows: Floats, gradient: Floats, work: Floats) -> float:
+    """The loss; its gradient goes into ``gradient``. ``work`` is four rows of seven to work with."""
+    count = rows.shape[0]
+    slope, total = work[0:2], work[2:4]
+    total[:] = 0.0
+    squares_compute, squares_step = 0.0, 0.0
+    for i in range(count):
+        of_compute, of_step = residuals(p, rows[i], slope)
+        squares_compute += of_compute * of_compute
+        squares_step += of_step * of_step
+        for k in range(7):
+            total[0, k] += of_compute * slope[0, k]
+            total[1, k] += of_step * slope[1, k]
+    error_compute, error_step = math.sqrt(squares_compute / count), math.sqrt(squares_step / count)
+    for k in range(7):
+        gradient[k] = 0.0
+        if error_compute > 0.0:
+            gradient[k] += total[0, k] / (count * error_compute)
+        if error_step > 0.0:
+            gradient[k] += total[1, k] / (count * error_step)
+    gradient[GAMMA] += 2.0 * OVERLAP_PENALTY * (p[GAMMA] - 1.0)
+    value = error_compute + error_step + OVERLAP_PENALTY * (p[GAMMA] - 1.0) ** 2
+    for alpha, beta in ((ALPHA_N, BETA_N), (ALPHA_R, BETA_R)):
+        growth = p[beta] / p[alpha]
+        value += GROWTH_PENALTY * growth * growth
+        gradient[beta] += 2.0 * GROWTH_PENALTY * growth / p[alpha]
+        gradient[alpha] -= 2.0 * GROWTH_PENALTY * growth * growth / p[alpha]
+    return float(value)

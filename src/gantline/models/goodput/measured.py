@@ -1,9 +1,10 @@
-"""What really happens: measured step times of an application on one device type, and the course of its training.
+"""What really happens: measured step times of an application, of its pipelines too, and the course of its training.
 
-Times are looked up by shape, the devices per node in the order of the ring. A shape and its rotations are one: the key is the
-least rotation (1,2,4 and 1,4,2 differ). A shape that was measured is linear in the local batch between its rows and constant
-beyond them. One that was not is interpolated linearly over a Delaunay triangulation of all points (nodes, replicas, local
-batch), as the simulators of Pollux and Sia do; outside of their hull the nearest point counts.
+Times are looked up by shape, the devices per node in the order of the ring. A shape and its rotations are one: the
+key is the least rotation (1,2,4 and 1,4,2 differ). A shape that was measured is linear in the local batch between its
+rows and constant beyond them. One that was not is interpolated linearly over a Delaunay triangulation of all points
+(nodes, replicas, local batch), as the simulators of Pollux and Sia do; outside of their hull the nearest point
+counts.
 """
 
 from __future__ import annotations
@@ -186,3 +187,43 @@ class Profiles:
         if name not in self.applications:
             raise NotFoundError(f"no profile of '{name}'", where=self.source, fix=near(name, self.applications))
         return self.applications[name]
+
+
+# Hybrid parallel jobs: replicas of a pipeline, each on so many devices as it has stages (as in Sia, SOSP 2023).
+#
+# What was measured is the forward pass of one micro-batch through a stage, and the averaging over replicas. A step
+# has a fixed number of micro-batches, each of which goes forward once and backward for about twice as long; stages
+# fill and drain at its ends.
+
+MICRO_BATCHES: Final = 48  # of one sample each: the only pipeline that was measured
+
+
+@dataclass(frozen=True)
+class Pipeline:
+    """Seconds of a pipeline's steps on one device type; a replica always has the same local batch."""
+
+    times: StepTimes
+    stages: int
+    local_least: float = float(MICRO_BATCHES)
+    local_most: float = float(MICRO_BATCHES)
+    _looked_up: dict[Shape, tuple[float, float]] = field(default_factory=dict, repr=False, compare=False)
+
+    @classmethod
+    def measured(cls, times: StepTimes, stages: int = 0) -> Pipeline:
+        """With so many stages, or as many as the smallest placement that was measured has devices."""
+        return cls(times, stages or min(map(sum, times.placements)))
+
+    @property
+    def single(self) -> float:
+        """Examples a second of one replica, on as few nodes as were measured."""
+        alone = min((shape for shape in self.times.placements if sum(shape) == self.stages), key=len, default=(self.stages,))
+        return MICRO_BATCHES / self.seconds(alone, MICRO_BATCHES)[0]
+
+    def seconds(self, shape: Shape, local: float) -> tuple[float, float]:
+        """Seconds of a step and of averaging in it on so many devices per node."""
+        found = self._looked_up.get(shape)
+        if found is None:
+            forward, sync = (float(each[0]) for each in self.times.lookup(shape, 1))
+            step = 3.0 * (self.stages - 1 + MICRO_BATCHES) * forward + sync
+            found = self._looked_up[shape] = step, min(sync, _MOST_SYNC * step)
+        return found

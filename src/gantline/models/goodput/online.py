@@ -18,13 +18,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gantline.core.arrays import Floats, Ints
-from gantline.models.goodput.batch import BatchLimits, best_batch, goodput_curve, split_batch
-from gantline.models.goodput.efficiency import gain
+from gantline.models.goodput.batch import BatchLimits, best_batch, gain, goodput_curve, split_batch
 from gantline.models.goodput.fit import fit
-from gantline.models.goodput.measured import Application, Shape, StepTimes, packed_shape
-from gantline.models.goodput.observations import BATCH, LOG_STEP, NODES, REPLICAS, Observations
-from gantline.models.goodput.pipeline import Pipeline
-from gantline.models.goodput.speed_model import step_time
+from gantline.models.goodput.measured import Application, Pipeline, Shape, StepTimes, packed_shape
+from gantline.models.goodput.speed_model import BATCH, LOG_STEP, NODES, REPLICAS, Observations, step_time
 from gantline.models.model import Gang, Gangs, Observed, PerformanceModel
 
 _KEPT_JOBS = 5000

@@ -12,8 +12,7 @@ from abc import ABC, abstractmethod
 import numpy as np
 
 from gantline.core.arrays import Floats
-from gantline.models.goodput.batch import ACCUMULATION, BASE, GOODPUT, LOCAL, LOCAL_LEAST, MOST, choose_batch, split
-from gantline.models.goodput.efficiency import gain
+from gantline.models.goodput.batch import ACCUMULATION, BASE, GOODPUT, LOCAL, LOCAL_LEAST, MOST, choose_batch, gain, split
 from gantline.models.goodput.measured import Shape, Training
 
 _OUT = np.zeros(3)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Sequence
 from typing import Generic, TypeVar
 
+from rustworkx import PyGraph, max_weight_matching
+
 Kind = TypeVar("Kind", bound=Hashable)
 
 _WHOLE = 1 << 40
@@ -16,8 +18,6 @@ def heaviest_pairs(weights: Sequence[Sequence[float]]) -> list[tuple[int, int]]:
 
     Not every node need have a partner: this is the matching of greatest weight, not of greatest size.
     """
-    from rustworkx import PyGraph, max_weight_matching
-
     edges = [(i, j, whole) for j, row in enumerate(weights) for i, weight in enumerate(row[:j]) if (whole := round(weight * _WHOLE)) > 0]
     if not edges:
         return []

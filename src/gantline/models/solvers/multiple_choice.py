@@ -1,13 +1,15 @@
-"""At most one column per job within what there is of each resource, for the greatest saving: exact, and quick for hundreds of jobs.
+"""At most one column per job within what there is of each resource, for the greatest saving: exact, and quick for
+hundreds of jobs.
 
-Where no job chooses between resources (one device type), a dynamic program per resource is exact and quick (`counted_choices`). Otherwise
-branch and bound. On the whole program it takes seconds for hundreds of jobs, although its relaxation is nearly whole: few jobs are split.
-So the relaxation comes first (HiGHS' simplex, some ms). Its prices say how much each column loses at least against the best of its job;
-what loses more than the distance between the relaxation and a known whole answer is in no better answer and is left out. HiGHS' branch
-and bound sees the rest only: first what loses least, which gives a better known answer, then all that is left after that. It has no bound
-of its own that can be counted on: where many savings are equal it takes minutes. So a search over states (`choice_states`) is tried before
-it: where few states matter, that is exact within a millisecond. A caller that needs answers in bounded time gives a number of states, and
-learns how far from the best the answer may be.
+Where no job chooses between resources (one device type), a dynamic program per resource is exact and quick
+(`counted_choices`). Otherwise branch and bound. On the whole program it takes seconds for hundreds of jobs, although
+its relaxation is nearly whole: few jobs are split. So the relaxation comes first (HiGHS' simplex, some ms). Its
+prices say how much each column loses at least against the best of its job; what loses more than the distance between
+the relaxation and a known whole answer is in no better answer and is left out. HiGHS' branch and bound sees the rest
+only: first what loses least, which gives a better known answer, then all that is left after that. It has no bound of
+its own that can be counted on: where many savings are equal it takes minutes. So a search over states
+(`choice_states`) is tried before it: where few states matter, that is exact within a millisecond. A caller that needs
+answers in bounded time gives a number of states, and learns how far from the best the answer may be.
 """
 
 from __future__ import annotations
@@ -16,12 +18,11 @@ from typing import NamedTuple
 
 import highspy
 import numpy as np
+from numpy.typing import NDArray
 
 from gantline.core.arrays import Bools, Floats, Ints
 from gantline.core.jit import kernel
 from gantline.models.solvers.choice_states import search_states, states_can_tell
-from gantline.models.solvers.column_uses import ColumnUses
-from gantline.models.solvers.counted_choices import choose_by_count, separate_counts
 
 _SMALL = 1e-7
 _FIRST = 240  # columns beyond each job's best that branch and bound begins with
@@ -298,3 +299,85 @@ def choice_program(job: Ints, use: Floats, saving: Floats, free: Floats, jobs: i
         program.integrality_ = [highspy.HighsVarType.kInteger] * n
     solver.passModel(program)
     return solver
+
+
+# At most one column per job within one count of devices, for the greatest saving: exact, by a dynamic program over
+# the count.
+#
+# Row by row, the best saving of the jobs so far is known for every number of devices; a job adds its columns to the
+# row before. The cost is jobs x devices x columns per job, an addition each, whatever the savings are: unlike branch
+# and bound there are no hard instances.
+
+LARGEST = 20_000_000  # cells of jobs x devices; beyond it the table of choices is too large to be quick
+
+
+def separate_counts(job: Ints, use: Floats, free: Floats, jobs: int) -> Ints | None:
+    """The one resource of each job's columns (-1: it has none); None where jobs choose between resources, or programs are too large."""
+    needs = use > 0.0
+    if not len(job) or np.any(needs.sum(axis=1) != 1) or np.any(use != np.floor(use)):
+        return None
+    resource = needs.argmax(axis=1)
+    of_job = np.full(jobs, -1, dtype=np.int64)
+    of_job[job] = resource
+    if np.any(of_job[job] != resource) or jobs * (float(free.max()) + 1.0) > LARGEST:
+        return None
+    return of_job
+
+
+def choose_by_count(job: Ints, count: Ints, saving: Floats, capacity: int) -> Ints:
+    """Positions of the chosen columns, ascending. Of answers that save the same, later jobs get fewer devices or none."""
+    order = np.lexsort((count, job))
+    names, first = np.unique(job[order], return_index=True)
+    ends = np.append(first[1:], len(order)).astype(np.int64)
+    sizes = count[order].astype(np.int64)
+    room = int(min(capacity, np.maximum.reduceat(sizes, first).sum()))
+    before, now = np.zeros(room + 1), np.zeros(room + 1)
+    taken = np.zeros((len(names), room + 1), dtype=np.int16)
+    chosen = np.full(len(names), -1, dtype=np.int64)
+    _choose(first.astype(np.int64), ends, sizes, saving[order], before, now, taken, chosen)
+    return np.sort(order[chosen[chosen >= 0]])
+
+
+@kernel
+def _choose(
+    first: Ints, ends: Ints, size: Ints, saving: Floats, before: Floats, now: Floats, taken: NDArray[np.int16], chosen: Ints
+) -> None:
+    """``taken[j, k]``: which of its columns job j takes, counted from one, when the jobs up to it share k devices; 0: none."""
+    room = before.size - 1
+    for j in range(first.size):
+        for k in range(room + 1):
+            now[k] = before[k]
+        for at in range(first[j], ends[j]):
+            need, gain, mark = size[at], saving[at], np.int16(at - first[j] + 1)
+            for k in range(need, room + 1):
+                other = before[k - need] + gain
+                better = other > now[k]
+                now[k] = other if better else now[k]
+                taken[j, k] = mark if better else taken[j, k]
+        for k in range(room + 1):
+            before[k] = now[k]
+    left = room
+    for j in range(first.size - 1, -1, -1):
+        which = int(taken[j, left])
+        if which > 0:
+            chosen[j] = first[j] + which - 1
+            left -= size[chosen[j]]
+
+
+# What each column of a program takes of which resources: a bundle names a few machines of hundreds, so the others are
+# left out.
+
+
+class ColumnUses(NamedTuple):
+    """What column k takes are entries [first[k], first[k + 1]), by rising resource."""
+
+    first: Ints
+    resource: Ints
+    amount: Floats
+
+    @staticmethod
+    def of(use: Floats) -> ColumnUses:
+        """The entries of columns x resources that are not zero."""
+        column, resource = np.nonzero(use)
+        first = np.searchsorted(column, np.arange(len(use) + 1))
+        return ColumnUses(first, resource, use[column, resource])

@@ -6,7 +6,7 @@ counts as everything else does. A job that waits starts if no queue of its own e
 queue's job is stopped for it only if that one's queue holds more than its quota, and the waiting one's does not, or has then borrowed no
 more for its weight than the other still has (`gives_way`). Within a queue that is for the policy to say.
 
-The walk of a ranking (`engine.quota_walk`) applies this to places on nodes; `arbitrate` to numbers of devices, for plans that assign.
+The walk of a ranking (`engine.gates.quota_walk`) applies this to places on nodes; `arbitrate` to numbers of devices, for plans that assign.
 """
 
 from __future__ import annotations

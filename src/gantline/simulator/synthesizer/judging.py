@@ -11,15 +11,14 @@ from functools import lru_cache
 import numpy as np
 
 from gantline.core.arrays import Floats
-from gantline.core.ended import Ended
 from gantline.core.errors import UsageError
 from gantline.core.objective import Objective
+from gantline.core.outcomes import Ended
 from gantline.core.policy import Policy
 from gantline.core.snapshot import Snapshot
 from gantline.policies.admission.rules import find_admission
 from gantline.simulator.rollout import Futures
-from gantline.traces.files.placements import load_placement
-from gantline.traces.files.policies import load_policy
+from gantline.traces.files.policies import load_placement, load_policy
 
 # --- every policy of the portfolio behind every admission rule ----------------------------------------------------------
 WHERE = "policy 'synthesizer'"

@@ -14,10 +14,9 @@ import numpy as np
 
 from gantline.core.arrays import Bools
 from gantline.core.errors import RefusedError, UsageError
-from gantline.core.in_charge import InCharge
 from gantline.core.inputs import Submit
 from gantline.core.objective import WORDS, Objective
-from gantline.core.plan import Plan
+from gantline.core.plan import InCharge, Plan
 from gantline.core.policy import Policy
 from gantline.core.snapshot import Snapshot
 from gantline.core.units import human_seconds

@@ -7,11 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from gantline.core.arrays import Floats, Ints
+from gantline.core.constraints import parameter
 from gantline.core.jit import compiled
-from gantline.core.takes import parameter
-from gantline.policies.elastic.curves import Curves
 from gantline.policies.elastic.policies import SharesOut
-from gantline.policies.elastic.pools import Pool
+from gantline.policies.elastic.pools import Curves, Pool
 
 # AFS-L (Hwang et al., NSDI 2021): one step at a time to the job in which it does most good, found by comparing two at a time.
 #

@@ -17,12 +17,8 @@ from scipy.special import ndtr, ndtri
 
 from gantline.core.arrays import Floats
 from gantline.core.errors import near
-from gantline.traces.generators.arrivals import unit_gaps
-from gantline.traces.generators.given import settings_of
-from gantline.traces.generators.mixes import zipf_mix
-from gantline.traces.generators.quantities import check_above_zero, fault
-from gantline.traces.generators.streams import Streams
-from gantline.traces.generators.table import as_trace
+from gantline.traces.generators.drawing import Streams, as_trace, unit_gaps
+from gantline.traces.generators.given import check_above_zero, fault, settings_of, zipf_mix
 from gantline.traces.options import WrittenOption, format_options
 from gantline.traces.trace import Trace
 

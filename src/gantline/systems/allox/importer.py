@@ -16,8 +16,7 @@ from typing import Annotated
 import polars as pl
 
 from gantline.core.errors import TraceError
-from gantline.traces.importers.sieve import Sieve
-from gantline.traces.importers.table import number, read_foreign, text
+from gantline.traces.importers.table import Sieve, number, read_foreign, text
 from gantline.traces.read import RawTable
 from gantline.traces.trace import Trace
 from gantline.traces.unpack import read_text

@@ -9,12 +9,12 @@ from typing import NamedTuple
 
 import numpy as np
 
+from gantline.core.constraints import parameter
 from gantline.core.errors import UsageError
 from gantline.core.plan import Assignment, Mode, Plan
 from gantline.core.policy import Policy
 from gantline.core.snapshot import Snapshot
-from gantline.core.takes import parameter
-from gantline.models.guests import MINIBATCH, NEED, USE, USE_NOW
+from gantline.models.sharing.device_contention import MINIBATCH, NEED, USE, USE_NOW
 
 # Where AntMan seats jobs: guaranteed ones on devices of their own, whole or reserved in part; guests where devices are used least.
 

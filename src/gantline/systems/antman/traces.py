@@ -9,17 +9,15 @@ import numpy as np
 import polars as pl
 
 from gantline.core.cluster import Cluster
-from gantline.models.guests import PEAK, PHASE, USE, Guests
-from gantline.traces.generators.given import settings_of
-from gantline.traces.generators.quantities import check_above_zero, fault
-from gantline.traces.generators.streams import Streams
-from gantline.traces.generators.table import as_trace
+from gantline.models.sharing.device_contention import PEAK, PHASE, USE, DeviceContention
+from gantline.traces.generators.drawing import Streams, as_trace
+from gantline.traces.generators.given import check_above_zero, fault, settings_of
 from gantline.traces.trace import Trace
 
 # The model of guests by its name; what jobs use of their devices is looked at before the run begins.
 
 
-def guests(jobs: Trace, cluster: Cluster) -> Guests:
+def guests(jobs: Trace, cluster: Cluster) -> DeviceContention:
     """Refuses uses of a device that are none; a job without one uses all of it."""
     frame = jobs.frame
     for name, high in ((USE, 1.0), (PEAK, 1.0), (PHASE, float("inf"))):
@@ -27,7 +25,7 @@ def guests(jobs: Trace, cluster: Cluster) -> Guests:
             if value is not None and not 0.0 < value <= high:
                 fix = "give a part of a device, above 0 and up to 1" if high == 1.0 else "give seconds above 0"
                 raise jobs.fault(row, name, f"has {value}", fix)
-    return Guests()
+    return DeviceContention()
 
 
 # Jobs that leave a part of their GPUs idle, most of them guaranteed and some opportunistic, as on AntMan's clusters (OSDI 2020).

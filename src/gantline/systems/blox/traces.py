@@ -12,11 +12,9 @@ import numpy as np
 import polars as pl
 
 from gantline.core.errors import near
-from gantline.traces.generators.given import settings_of
-from gantline.traces.generators.quantities import check_above_zero, fault, whole
-from gantline.traces.generators.table import as_trace
-from gantline.traces.importers.sieve import Sieve
-from gantline.traces.importers.table import number, read_foreign, text
+from gantline.traces.generators.drawing import as_trace
+from gantline.traces.generators.given import check_above_zero, fault, settings_of, whole
+from gantline.traces.importers.table import Sieve, number, read_foreign, text
 from gantline.traces.trace import Trace
 
 # Blox workloads (EuroSys 2024): ``job_index,arrival_s,total_iterations,iteration_time_s,num_gpus``.

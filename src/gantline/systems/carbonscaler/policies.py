@@ -12,12 +12,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gantline.core.arrays import Bools, Floats, Ints
+from gantline.core.constraints import parameter
 from gantline.core.errors import RefusedError
+from gantline.core.grid import Signal
 from gantline.core.plan import Plan
 from gantline.core.policy import Policy
-from gantline.core.signal import Signal
 from gantline.core.snapshot import Snapshot
-from gantline.core.takes import parameter
 from gantline.policies.elastic.pools import Pool, plan_of, pools
 
 # CarbonScaler's plan of one elastic job: server by server to the slot in which it does most work per gram.

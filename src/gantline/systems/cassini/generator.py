@@ -9,10 +9,8 @@ import numpy as np
 import polars as pl
 
 from gantline.core.errors import near
-from gantline.traces.generators.given import settings_of
-from gantline.traces.generators.quantities import check_above_zero, fault
-from gantline.traces.generators.streams import Streams
-from gantline.traces.generators.table import as_trace
+from gantline.traces.generators.drawing import Streams, as_trace
+from gantline.traces.generators.given import check_above_zero, fault, settings_of
 from gantline.traces.trace import Trace
 
 #: seconds of an iteration, the part of it on the network, the part of a node's link that it uses meanwhile

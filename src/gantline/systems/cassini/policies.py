@@ -9,19 +9,26 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gantline.core.beside import amounts_beside
 from gantline.core.columns import FREE
+from gantline.core.constraints import parameter
 from gantline.core.errors import UsageError
+from gantline.core.host_resources import amounts_beside
 from gantline.core.plan import Assignment, Misfit, Mode, Plan, Ranking
 from gantline.core.policy import Policy
 from gantline.core.snapshot import Snapshot
-from gantline.core.takes import parameter
 from gantline.core.traffic import ITERATION, Traffic
-from gantline.models.circles import Fit, best_shifts, score_of
-from gantline.models.link_circles import circle_of
-from gantline.models.link_flows import Flow
-from gantline.models.link_gangs import companies, own_phase, renumbered
-from gantline.models.shared_links import PHASE_ERROR, fluid_times
+from gantline.models.links.link_flows import Flow
+from gantline.models.links.shared_links import (
+    PHASE_ERROR,
+    Fit,
+    best_shifts,
+    circle_of,
+    companies,
+    fluid_times,
+    own_phase,
+    renumbered,
+    score_of,
+)
 from gantline.policies.drawn_places import GangNeed, Places, drawn_places
 from gantline.policies.registry import inner_policy
 

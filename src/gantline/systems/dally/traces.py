@@ -9,10 +9,9 @@ import polars as pl
 
 from gantline.core.cluster import Cluster
 from gantline.core.errors import TraceError
-from gantline.models.tiers import PlacementTiers
+from gantline.models.placement_speeds import PlacementTiers
 from gantline.traces.generators.generic import generic
-from gantline.traces.generators.given import read_given
-from gantline.traces.generators.quantities import fault, number
+from gantline.traces.generators.given import fault, number, read_given
 from gantline.traces.trace import Trace
 
 # Slowdowns by tier for the jobs of a trace, whose columns name them per network.

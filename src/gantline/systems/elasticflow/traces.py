@@ -11,10 +11,9 @@ import polars as pl
 
 from gantline.core.errors import NotFoundError, UsageError, near
 from gantline.core.rng import stream
-from gantline.traces.generators.preset import Preset
+from gantline.traces.generators.presets import Preset
 from gantline.traces.generators.settings import WorkloadSettings
-from gantline.traces.importers.sieve import Sieve
-from gantline.traces.importers.table import number, present, read_foreign, text
+from gantline.traces.importers.table import Sieve, number, present, read_foreign, text
 from gantline.traces.options import WrittenOption, format_options
 from gantline.traces.read import RawTable
 from gantline.traces.trace import Trace

@@ -11,16 +11,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gantline.core.arrays import Floats, Ints
+from gantline.core.constraints import parameter
 from gantline.core.jit import compiled
 from gantline.core.plan import Assignments, Plan
 from gantline.core.snapshot import Snapshot
-from gantline.core.takes import parameter
 from gantline.models.model import overrides
-from gantline.policies.elastic.curves import Curves
-from gantline.policies.elastic.hysteresis import worth_it
-from gantline.policies.elastic.lays_out import LaysOut
-from gantline.policies.elastic.pools import RATE_LIMIT, Pool, plan_of, share_again
-from gantline.policies.elastic.sharing import in_order
+from gantline.policies.elastic.layouts import LaysOut
+from gantline.policies.elastic.policies import in_order, worth_it
+from gantline.policies.elastic.pools import RATE_LIMIT, Curves, Pool, plan_of, share_again
 
 # FfDL's optimizer (Saxena et al., MASCOTS 2020): the sizes of all kept jobs with the greatest sum of speedups.
 #

@@ -10,8 +10,7 @@ from pathlib import Path
 
 import polars as pl
 
-from gantline.traces.importers.sieve import Sieve
-from gantline.traces.importers.table import number, read_foreign, text
+from gantline.traces.importers.table import Sieve, number, read_foreign, text
 from gantline.traces.trace import Trace
 
 _NAMES = (("arrival_time", "length"), ("submit_s", "length_s"))

@@ -7,10 +7,8 @@ from collections.abc import Mapping
 import polars as pl
 
 from gantline.core.errors import near
-from gantline.traces.generators.given import read_given
-from gantline.traces.generators.quantities import fault, whole, word
-from gantline.traces.generators.streams import Streams
-from gantline.traces.generators.table import as_trace
+from gantline.traces.generators.drawing import Streams, as_trace
+from gantline.traces.generators.given import fault, read_given, whole, word
 from gantline.traces.options import WrittenOption, format_options
 from gantline.traces.trace import Trace
 

@@ -17,10 +17,9 @@ from typing import NamedTuple, TypeVar
 import polars as pl
 
 from gantline.core.errors import NotFoundError, near
-from gantline.core.json_text import loads
-from gantline.traces.generators.given import Reader, read_given
-from gantline.traces.generators.quantities import fault, number, seconds, truth, whole, word
-from gantline.traces.generators.table import as_trace
+from gantline.core.json_reader import loads
+from gantline.traces.generators.drawing import as_trace
+from gantline.traces.generators.given import Reader, fault, number, read_given, seconds, truth, whole, word
 from gantline.traces.trace import Trace
 
 # Gavel's 26 job templates (OSDI 2020, Table 2), in the order in which its generators draw from them.

@@ -19,9 +19,8 @@ from typing import Annotated, Any
 import polars as pl
 
 from gantline.core.errors import TraceError, UsageError, near
-from gantline.core.json_text import loads
-from gantline.traces.importers.sieve import Sieve
-from gantline.traces.importers.table import number, read_foreign, text
+from gantline.core.json_reader import loads
+from gantline.traces.importers.table import Sieve, number, read_foreign, text
 from gantline.traces.read import RawTable
 from gantline.traces.trace import Trace
 from gantline.traces.unpack import read_text

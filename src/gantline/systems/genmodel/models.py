@@ -11,9 +11,8 @@ import numpy as np
 
 from gantline.core.arrays import Floats
 from gantline.core.cluster import Cluster
-from gantline.models.allreduce import PROTOTYPE, CostConstants
+from gantline.models.links.allreduce import PROTOTYPE, CostConstants, Switch, plan_tree
 from gantline.models.model import Gangs, PerformanceModel
-from gantline.models.reduction_trees import Switch, plan_tree
 
 SIZE = "allreduce_size"
 """The metric of a job: units of data (of the constants) that each of its devices brings to an AllReduce, one per unit of work."""

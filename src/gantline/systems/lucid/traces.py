@@ -12,10 +12,9 @@ import polars as pl
 
 from gantline.core.arrays import Floats
 from gantline.core.errors import NotFoundError, TraceError
-from gantline.models.pair_table import configuration_key
-from gantline.traces.files.pair_tables import ALONE, PAIRS, PARTS, keys_of
-from gantline.traces.importers.sieve import Sieve
-from gantline.traces.importers.table import moment, number, read_foreign, text
+from gantline.models.sharing.pair_table import configuration_key
+from gantline.traces.files.speeds import ALONE, PAIRS, PARTS, keys_of
+from gantline.traces.importers.table import Sieve, moment, number, read_foreign, text
 from gantline.traces.read import RawTable
 from gantline.traces.trace import Trace
 

@@ -8,10 +8,10 @@ from dataclasses import dataclass, field, replace
 from gantline.core.cluster import Cluster
 from gantline.core.errors import RefusedError
 from gantline.core.facts import NO_FACTS, Facts
-from gantline.core.link_graph import LinkGraph, server_graphs
+from gantline.core.topology import LinkGraph, server_graphs
 from gantline.policies.placement.device_rule import DeviceRule, FreeDevices, GangRequest
-from gantline.policies.placement.links.ring_rules import RING_RULES, Ring, preserved
-from gantline.policies.placement.rule import PlacementRule, rule_in_python
+from gantline.policies.placement.links.rules import RING_RULES, Ring, preserved
+from gantline.policies.placement.rules import PlacementRule, rule_in_python
 
 
 @dataclass(frozen=True)

@@ -11,13 +11,22 @@ from typing import Generic, NamedTuple, Protocol, TypeVar
 import numpy as np
 
 from gantline.core.arrays import Bools, Floats, Ints
+from gantline.core.constraints import parameter
 from gantline.core.plan import Assignments, Mode, Plan
 from gantline.core.policy import Policy
 from gantline.core.snapshot import Snapshot
-from gantline.core.takes import parameter
-from gantline.models.cycle_periods import MOST, Stages, interleaving_efficiency, longest_cycle, shortest_cycle, usable
+from gantline.models.goodput.batch import MOST
+from gantline.models.sharing.stage_cycles import (
+    DISTURBED,
+    ITERATION,
+    STAGES,
+    Stages,
+    interleaving_efficiency,
+    longest_cycle,
+    shortest_cycle,
+    usable,
+)
 from gantline.models.solvers.matchings import PairsByKind
-from gantline.models.stage_cycles import DISTURBED, ITERATION, STAGES
 
 # Which jobs share devices (Zhao et al., Muri, SIGCOMM 2022, sections 4.2 and 4.3): by repeated matchings, or in chunks of the order.
 

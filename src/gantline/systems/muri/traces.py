@@ -11,11 +11,9 @@ import polars as pl
 
 from gantline.core.cluster import Cluster
 from gantline.core.errors import NotFoundError, TraceError
-from gantline.models.cycle_periods import Stages, usable
-from gantline.models.stage_cycles import ITERATION, STAGES, StageCycles
-from gantline.traces.exact import divide
-from gantline.traces.importers.sieve import Sieve
-from gantline.traces.importers.table import number, read_foreign, text
+from gantline.models.sharing.stage_cycles import ITERATION, STAGES, StageCycles, Stages, usable
+from gantline.traces.dates import divide
+from gantline.traces.importers.table import Sieve, number, read_foreign, text
 from gantline.traces.read import RawTable
 from gantline.traces.trace import Trace
 

@@ -12,8 +12,7 @@ from typing import Annotated
 
 import polars as pl
 
-from gantline.traces.importers.sieve import Sieve
-from gantline.traces.importers.table import number, read_foreign, text
+from gantline.traces.importers.table import Sieve, number, read_foreign, text
 from gantline.traces.trace import Trace
 
 STEP_TIME = {

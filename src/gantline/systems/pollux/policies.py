@@ -9,17 +9,16 @@ from typing import Any
 import numpy as np
 
 from gantline.core.arrays import Floats, Ints
+from gantline.core.constraints import parameter
 from gantline.core.errors import UsageError
 from gantline.core.plan import Assignments, Plan
 from gantline.core.policy import Policy
 from gantline.core.snapshot import Snapshot
-from gantline.core.takes import parameter
 from gantline.models.model import overrides
 from gantline.models.solvers.allocation_search.search import Demand, Found, restart_penalty, search
 from gantline.policies.drawn_places import moved, other_places
-from gantline.policies.elastic.curves import Curves, read_curves
-from gantline.policies.elastic.held_devices import HeldDevices
-from gantline.policies.elastic.pools import Pool, pools, rooms
+from gantline.policies.elastic.layouts import HeldDevices
+from gantline.policies.elastic.pools import Curves, Pool, pools, read_curves, rooms
 from gantline.policies.interference import INTERFERENCE
 
 # Pollux where a job's sizes and speeds are listed: any regime but that of its own simulator.

@@ -13,12 +13,10 @@ import polars as pl
 
 from gantline.core.arrays import Floats, Ints
 from gantline.core.errors import TraceError, UsageError
-from gantline.traces.generators.given import settings_of
-from gantline.traces.generators.philly import philly
-from gantline.traces.generators.quantities import check_above_zero, fault
-from gantline.traces.generators.table import as_trace
-from gantline.traces.importers.sieve import Sieve
-from gantline.traces.importers.table import number, read_foreign, text
+from gantline.traces.generators.drawing import as_trace
+from gantline.traces.generators.given import check_above_zero, fault, settings_of
+from gantline.traces.generators.presets import philly
+from gantline.traces.importers.table import Sieve, number, read_foreign, text
 from gantline.traces.trace import Trace
 from gantline.traces.unpack import unpack
 

@@ -11,10 +11,10 @@ import numpy as np
 from scipy import sparse
 
 from gantline.core.arrays import Bools, Floats, Ints
+from gantline.core.constraints import parameter
 from gantline.core.plan import Plan
 from gantline.core.policy import Policy
 from gantline.core.snapshot import Snapshot
-from gantline.core.takes import parameter
 from gantline.models.solvers.linear_programs import LinearProgram, solve
 
 # The window of Shockwave's planner (section 6 of the paper): how many of the next rounds each job gets, which, and what fills the rest.

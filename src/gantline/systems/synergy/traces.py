@@ -13,10 +13,8 @@ import polars as pl
 
 from gantline.core.cluster import Cluster
 from gantline.core.errors import NotFoundError, RefusedError, UsageError, near
-from gantline.models.optimistic_profile import MeasuredEpochs
-from gantline.models.sensitivity import Networks, PerGpu, Sensitivity, SensitivityProfile
-from gantline.traces.importers.sieve import Sieve
-from gantline.traces.importers.table import number, read_foreign, text
+from gantline.models.sensitivity import MeasuredEpochs, Networks, PerGpu, Sensitivity, SensitivityProfile
+from gantline.traces.importers.table import Sieve, number, read_foreign, text
 from gantline.traces.read import RawTable
 from gantline.traces.trace import Trace
 

@@ -9,8 +9,7 @@ from pathlib import Path
 
 import polars as pl
 
-from gantline.traces.importers.sieve import Sieve
-from gantline.traces.importers.table import number, read_foreign, text
+from gantline.traces.importers.table import Sieve, number, read_foreign, text
 from gantline.traces.trace import Trace
 
 

@@ -13,11 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gantline.core.arrays import Floats
+from gantline.core.constraints import parameter
 from gantline.core.errors import UsageError
 from gantline.core.plan import Plan
 from gantline.core.policy import OrderPolicy
 from gantline.core.snapshot import Snapshot
-from gantline.core.takes import parameter
 from gantline.policies.interference import INTERFERENCE
 
 # What Tiresias' own simulator does, for runs that must equal it: three queues kept as lists from event to event.

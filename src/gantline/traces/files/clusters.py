@@ -1,14 +1,51 @@
-"""Clusters given by value, by short specification, by YAML file or by a CSV file of virtual clusters."""
+"""Clusters by value, specification, YAML or CSV file, and events of their nodes from a table."""
 
 from __future__ import annotations
 
+import csv
+import math
 from collections import Counter
 from pathlib import Path
 
-from gantline.core.bandwidths import NO_BANDWIDTHS
-from gantline.core.cluster import Cluster
+from gantline.core.cluster import Cluster, Node
 from gantline.core.cluster_spec import grown, parse_cluster, parse_cluster_yaml
-from gantline.core.errors import NotFoundError, UsageError
+from gantline.core.ending import KINDS
+from gantline.core.errors import GantlineError, NotFoundError, TraceError, UsageError, near
+from gantline.core.inputs import NodeEvent
+from gantline.core.nodes import NO_BANDWIDTHS
+from gantline.core.units import seconds
+from gantline.traces.importers.table import number, read_foreign, text
+
+_GPUS = 8
+_COUNTS = ("nodes", "num")
+_LAYOUT = "write name,nodes and a line per virtual cluster: research,3"
+
+
+def read_virtual_clusters(path: Path) -> Cluster:
+    """The cluster that such a file describes; its nodes are called after their pool, ``research-0``."""
+    if not path.is_file():
+        raise NotFoundError("no such file", where=str(path), fix="check the path given as --cluster")
+    raw = read_foreign(path, ())
+    columns = raw.frame.columns
+    count = next((name for name in _COUNTS if name in columns), None)
+    if count is None or len(columns) < 2:
+        raise raw.error("does not say how many nodes a virtual cluster has", field="nodes", fix=_LAYOUT)
+    names, counts = text(raw, columns[0]).to_list(), number(raw, count, required=True).to_list()
+    gpus = number(raw, "gpus", required=True).to_list() if "gpus" in columns else [float(_GPUS)] * len(names)
+    nodes: list[Node] = []
+    for row, (pool, many, each) in enumerate(zip(names, counts, gpus)):
+        if not pool:
+            raise raw.error("a virtual cluster has no name", row=row, fix=_LAYOUT)
+        if pool in names[:row]:
+            raise raw.error(f"two virtual clusters are called '{pool}'", row=row, fix="give each one line")
+        for field, value in ((count, many), ("gpus", each)):
+            if value < 1 or value % 1:
+                raise raw.error(f"virtual cluster '{pool}' has {value:g}", row=row, field=field, fix="write a whole number above zero")
+        nodes += [Node(f"{pool}-{number}", gpus=int(each), pool=pool) for number in range(int(many))]
+    return Cluster(tuple(nodes), spec=str(path))
+
+
+# Clusters given by value, by short specification, by YAML file or by a CSV file of virtual clusters.
 
 _FILES = (".yaml", ".yml", ".csv")
 
@@ -23,8 +60,6 @@ def read_cluster(given: Cluster | str | Path) -> Cluster:
     if isinstance(given, Cluster):
         cluster = given
     elif str(given).endswith(".csv"):
-        from gantline.traces.files.virtual_clusters import read_virtual_clusters  # polars
-
         cluster = read_virtual_clusters(Path(given))
     elif isinstance(given, Path) or is_cluster_file(str(given)):
         path = Path(given)
@@ -63,3 +98,65 @@ def short_form(cluster: Cluster) -> str:
         beside = "".join(f"/{amount:.10g}{unit}" for amount, unit in zip(amounts, "cgsd") if amount) + (f"@{rack}" if rack else "")
         parts.append(f"{kind}:{count}x{gpus}{beside}")
     return ",".join(parts)
+
+
+# Node events from a table: ``time,node,event`` and, for nodes that join,
+# ``type,gpus,cpus,memory,storage,device_memory,rack,pool``.
+
+_REQUIRED = ("time", "node", "event")
+_NODE = ("type", "gpus", "cpus", "memory", "rack", "pool", "storage", "device_memory")
+_AMOUNTS = ("gpus", "cpus", "memory", "storage", "device_memory")
+
+
+def read_node_events(path: Path, cluster: Cluster) -> list[NodeEvent]:
+    """The events of a CSV file, each checked against the nodes there are by then."""
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except FileNotFoundError:
+        raise NotFoundError("no such file", where=str(path), fix="check the path given as --node-events") from None
+    except UnicodeDecodeError:
+        raise TraceError("is not text", file=str(path), fix="a CSV file: time,node,event") from None
+    reader = csv.DictReader(text.splitlines())
+    for name in reader.fieldnames or ():
+        if name not in (*_REQUIRED, *_NODE):
+            raise TraceError(f"unknown column '{name}'", file=str(path), line=1, field=name, fix=near(name, (*_REQUIRED, *_NODE)))
+    for name in _REQUIRED:
+        if name not in (reader.fieldnames or ()):
+            raise TraceError(f"column '{name}' is missing", file=str(path), line=1, field=name, fix="the header is time,node,event")
+    events = sorted(((_event(row, str(path), reader.line_num), reader.line_num) for row in reader), key=lambda found: found[0].time)
+    known = {node.name for node in cluster.nodes}
+    for event, line in events:
+        if event.kind == "join" and event.name in known:
+            raise TraceError(f"'{event.name}' is there already", file=str(path), line=line, field="node", fix="use the event up")
+        if event.kind != "join" and event.name not in known:
+            raise TraceError(f"no node '{event.name}'", file=str(path), line=line, field="node", fix=near(event.name, known))
+        known.add(event.name)
+    return [event for event, _ in events]
+
+
+def _event(row: dict[str, str | None], file: str, line: int) -> NodeEvent:
+    name, kind = (row["node"] or "").strip(), (row["event"] or "").strip()
+    if kind not in KINDS:
+        raise TraceError(f"'{kind}' is not an event", file=file, line=line, field="event", fix="use " + ", ".join(KINDS))
+    try:
+        time = seconds((row["time"] or "").strip(), "time")
+    except (GantlineError, ValueError):
+        time = math.nan
+    if not math.isfinite(time):
+        raise TraceError(f"'{row['time']}' is not a time", file=file, line=line, field="time", fix="seconds, or 2h, or HH:MM:SS")
+    if kind != "join":
+        return NodeEvent(time, name, kind)
+    amounts = {}
+    for field in _AMOUNTS:
+        text = (row.get(field) or "0").strip()
+        try:
+            amounts[field] = float(text)
+        except ValueError:
+            amounts[field] = -1.0
+        if not 0 <= amounts[field] < math.inf:
+            raise TraceError(f"'{text}' is not an amount", file=file, line=line, field=field, fix="a number of zero or more")
+    rack, pool = ((row.get(field) or "").strip() for field in ("rack", "pool"))
+    kind_of_device = (row.get("type") or "").strip() or "gpu"
+    gpus, cpus, memory, storage, device_memory = (amounts[field] for field in _AMOUNTS)
+    node = Node(name, kind_of_device, int(gpus), cpus, memory, rack, pool, storage, device_memory)
+    return NodeEvent(time, name, kind, node)

@@ -1,18 +1,67 @@
-"""Policies by name or by file: ``srtf``, ``./mine.py:MyPolicy``, ``./mine.py`` when the file holds one policy, ``best.yaml`` for a policy
-with settings."""
+"""Policies and placement rules by name or by file.
+
+``srtf``, ``./mine.py:MyPolicy``, ``./mine.py`` when the file holds one policy, and ``best.yaml`` for a policy with
+settings, as `gantline tune` writes it: such a file has the keys ``policy`` and ``settings``: ``policy: las`` and
+below it ``settings: {threshold: 7200}``. Placement rules likewise: ``consolidated``, ``./mine.py:MyRule``.
+"""
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TypeGuard
 
-from gantline.core.errors import UsageError
+import yaml
+
+from gantline.core.errors import NotFoundError, UsageError, near
+from gantline.core.fields import mapping, plain_values, text
 from gantline.core.policy import Policy, build
+from gantline.policies.placement.device_rule import DeviceRule
+from gantline.policies.placement.rules import PlacementRule, find_placement, is_rule, made_rule, rule_in_python
 from gantline.policies.registry import find_policy
-from gantline.traces.files.given_code import GivenCode, permitted
-from gantline.traces.files.python_file import PartKind, bounded, part_of_file, python_file
+from gantline.traces.files.marked_yaml import load_marked
+from gantline.traces.files.python_file import GivenCode, PartKind, bounded, part_of_file, permitted, python_file
+
+_KEYS = ("policy", "settings")
+
+
+def read_settings_file(name: str) -> tuple[str, dict[str, str]]:
+    """The policy and the settings that a file holds."""
+    path = Path(name)
+    try:
+        document = load_marked(path.read_text(encoding="utf-8"), name)
+    except FileNotFoundError:
+        raise NotFoundError("no such file", where=name, fix="check the path given as --policy") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"cannot be read: {error}", where=name) from None
+    with document.at():
+        found = mapping(document.value, "policy file")
+        for key in found:
+            if key not in _KEYS:
+                raise UsageError(f"unknown key '{key}'", fix=near(key, _KEYS))
+        policy, settings = text(found.get("policy", ""), "policy"), mapping(found.get("settings") or {}, "settings")
+        if policy.endswith((".yaml", ".yml")):
+            raise UsageError("names another file of settings", where="policy", fix="name a policy, or FILE.py:CLASS")
+    if ".py" in policy:
+        policy = os.path.normpath(path.parent / policy)  # as seen from the file's own folder
+    return policy, {key: _as_typed(value) for key, value in settings.items()}
+
+
+def _as_typed(value: object) -> str:
+    """A value as the command line has it, so that it is checked in the same way."""
+    return ",".join(map(str, value)) if isinstance(value, list) else str(value)
+
+
+def settings_text(policy: str, settings: Mapping[str, object], folder: Path, remark: str = "") -> str:
+    """What such a file in this folder says; lines of the remark are comments at its top."""
+    if ".py" in policy:
+        policy = os.path.relpath(policy, folder)
+    body = yaml.safe_dump({"policy": policy, "settings": plain_values(settings)}, sort_keys=False, allow_unicode=True)
+    return "".join(f"# {line}\n" for line in remark.splitlines()) + body
+
 
 _POLICY_IN_FILE = PartKind(
     "policy", "policies", "--policy", lambda value: isinstance(value, type) and issubclass(value, Policy), "gantline.Policy"
@@ -35,7 +84,6 @@ def opened(name: str) -> tuple[str, dict[str, str]]:
     """The policy and the settings that a name means: those of a file of settings, else the name and none."""
     if not is_settings_file(name):
         return name, {}
-    from gantline.traces.files.policy_settings import read_settings_file
 
     return read_settings_file(permitted(name, "policy", "--policy"))
 
@@ -109,11 +157,42 @@ def _numbers(name: str, path: Path) -> tuple[float, ...]:
             f"cannot be read: {error}", where=f"--set {name}=@{path}", fix="name a text file with one number per line"
         ) from None
     numbers = []
-    for line, text in enumerate(lines, start=1):
-        cell = text.split(",")[0].strip()
+    for line, row in enumerate(lines, start=1):
+        cell = row.split(",")[0].strip()
         try:
             numbers.append(float(cell))
         except ValueError:
             if line > 1 and cell:
                 raise UsageError(f"'{cell}' is not a number", where=f"{path}:{line}", fix="one number per line") from None
     return tuple(numbers)
+
+
+GivenPlacement = PlacementRule | DeviceRule | str
+"""A rule, an object of a class of rules, or a name."""
+_RULE_IN_FILE = PartKind("placement rule", "placement rules", "--placement", is_rule, "gantline.DeviceRule")
+
+
+def from_anywhere(name: str) -> str:
+    """The same rule for a process in another folder."""
+    file = python_file(name)
+    return f"{Path(file).absolute()}{name[len(file) :]}" if file else name
+
+
+def load_placement(name: str) -> PlacementRule:
+    """The rule that a name or a file means."""
+    if not python_file(name):
+        return find_placement(name)
+    found = part_of_file(name, _RULE_IN_FILE)
+    return replace(made_rule(found.thing, found.attribute, found.file), name=name)
+
+
+def placement_of(given: GivenPlacement) -> PlacementRule:
+    """A rule from its name, its file, an object of a class of yours, or itself."""
+    if isinstance(given, PlacementRule):
+        return given
+    if isinstance(given, DeviceRule):
+        return rule_in_python(given, type(given).__name__)
+    if isinstance(given, str):
+        return load_placement(given)
+    fix = "give a name from 'gantline placement list', FILE.py:RULE, or an object of a class of yours"
+    raise UsageError(f"{given!r:.60} is no placement rule", where="placement", fix=fix)

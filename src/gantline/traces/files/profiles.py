@@ -1,9 +1,9 @@
 """Reads measured profiles in the layout that Pollux and Sia published: a folder per application, CSV files in it.
 
 ``placements[-TYPE].csv`` (placement, local_bsz, step_time, sync_time; a placement has one digit per node),
-``scalability[-TYPE].csv`` (num_nodes, num_replicas, local_bsz, step_time, sync_time) and ``validation-BATCH.csv`` (progress,
-iteration, grad_sqr, grad_var, one row per epoch). Columns are found by name; others are left alone. The folder of an
-application is read when a job asks for it.
+``scalability[-TYPE].csv`` (num_nodes, num_replicas, local_bsz, step_time, sync_time) and ``validation-BATCH.csv``
+(progress, iteration, grad_sqr, grad_var, one row per epoch). Columns are found by name; others are left alone. The
+folder of an application is read when a job asks for it.
 """
 
 from __future__ import annotations
@@ -12,18 +12,24 @@ import csv
 import io
 import math
 from collections.abc import Callable, Iterator, Mapping
+from functools import cache
 from pathlib import Path
 from typing import TypeVar
 
 import numpy as np
+import polars as pl
 
 from gantline.core.arrays import Floats
-from gantline.core.errors import NotFoundError, TraceError, near
+from gantline.core.errors import GantlineError, NotFoundError, TraceError, near
 from gantline.models.goodput.measured import Application, Profiles, Shape, StepTimes, Training, least_rotation
+from gantline.models.links.allreduce import AllReducePlan, TimedAllReduce
+from gantline.traces.importers.table import number, read_foreign, text
 from gantline.traces.unpack import read_text
+from gantline.traces.write import write_frame
 
 Thing = TypeVar("Thing")
 
+MADE_UP = Path(__file__).with_name("example_profiles")
 _LAYOUT = "a folder per application with placements.csv, scalability.csv and validation-BATCH.csv files"
 
 
@@ -38,6 +44,12 @@ def read_profiles(given: Profiles | str | Path) -> Profiles:
     if not paths:
         raise NotFoundError("holds no profiles", where=f"profiles {folder}", fix=f"name {_LAYOUT}")
     return Profiles(_OnDemand(paths, read_application), str(folder))
+
+
+@cache
+def example_profiles() -> Profiles:
+    """Two made-up networks on three made-up device types, so that whatever needs profiles runs without any."""
+    return Profiles(read_profiles(MADE_UP).applications, "the made-up profiles that ship with Gantline")
 
 
 class _OnDemand(Mapping[str, Thing]):
@@ -170,3 +182,58 @@ def _above(row: dict[str, str], name: str, path: Path, line: int) -> float:
     if value <= 0.0:
         raise TraceError(f"{value:g} is not above zero", file=str(path), line=line, field=name)
     return value
+
+
+# Writes measured epochs by CPUs where Synergy's profiles are read from: ``epochs.csv`` of a folder.
+
+EPOCHS = "epochs.csv"
+COLUMNS = ("model", "cpus_per_gpu", "epoch_s", "data_GB", "memory_MBps", "steps")
+
+
+def write_epochs(folder: Path, network: str, seconds: Mapping[float, float], data: float, bandwidth: float, steps: float) -> Path:
+    """Enter the epochs of a network, by CPUs per GPU; rows of other networks stay."""
+    path = folder / EPOCHS
+    rows = [(network, float(cpus), round(seconds[cpus], 6), float(data), float(bandwidth), float(steps)) for cpus in sorted(seconds)]
+    fresh = pl.DataFrame(rows, schema=list(COLUMNS), orient="row")
+    if path.is_file():
+        known = pl.read_csv(path)
+        if tuple(known.columns) != COLUMNS:
+            raise TraceError("has other columns", file=str(path), line=1, fix="it needs " + ",".join(COLUMNS))
+        fresh = pl.concat([known.filter(pl.col("model") != network).cast(fresh.schema), fresh])
+    folder.mkdir(parents=True, exist_ok=True)
+    return write_frame(fresh, path)
+
+
+# Measured AllReduces: ``plan,servers,size,seconds``; a plan is direct, ring, halving-doubling, one-server, or levels
+# such as 6x2.
+
+KINDS = ("direct", "ring", "halving-doubling", "one-server")
+
+
+def parse_plan(word: str) -> AllReducePlan | None:
+    """The plan of that name; None: no plan is called so."""
+    if word in KINDS:
+        return AllReducePlan(word)
+    factors = word.split("x")
+    return AllReducePlan("levels", tuple(map(int, factors))) if all(factor.isdecimal() for factor in factors) else None
+
+
+def read_timed(src: Path) -> list[TimedAllReduce]:
+    """The measurements of a file, each checked against its plan."""
+    raw = read_foreign(src, ("plan", "servers", "size", "seconds"))
+    numbers = (number(raw, name, required=True).to_list() for name in ("servers", "size", "seconds"))
+    found = []
+    for row, (word, servers, size, seconds) in enumerate(zip(text(raw, "plan").to_list(), *numbers)):
+        plan = parse_plan(word)
+        if plan is None:
+            raise raw.error(f"no plan is called '{word}'", row=row, field="plan", fix=f"{', '.join(KINDS)}, or levels such as 6x2")
+        if servers != int(servers) or servers < 2 or size <= 0.0:
+            raise raw.error(
+                f"{size:g} units on {servers:g} servers", row=row, field="servers", fix="two servers or more, a size above zero"
+            )
+        try:
+            plan.levels(int(servers), size)
+        except GantlineError as error:
+            raise raw.error(error.what, row=row, field="plan", fix=error.fix) from None
+        found.append(TimedAllReduce(plan, int(servers), size, seconds))
+    return found

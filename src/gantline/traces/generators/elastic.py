@@ -19,12 +19,8 @@ from gantline.core.arrays import Floats, Ints
 from gantline.models.convergence import LossCurve
 from gantline.models.parameter_servers import ServerJob, ServerSpeed
 from gantline.models.scaling import Scaling
-from gantline.traces.generators.arrivals import unit_gaps
-from gantline.traces.generators.given import settings_of
-from gantline.traces.generators.mixes import Mix, mix_of
-from gantline.traces.generators.quantities import check_above_zero, fault, number, seconds, whole
-from gantline.traces.generators.streams import Streams
-from gantline.traces.generators.table import as_trace
+from gantline.traces.generators.drawing import Streams, as_trace, unit_gaps
+from gantline.traces.generators.given import Mix, check_above_zero, fault, mix_of, number, seconds, settings_of, whole
 from gantline.traces.options import WrittenOption, format_options
 from gantline.traces.trace import Trace
 

@@ -3,19 +3,109 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
+import polars as pl
 from numpy.typing import NDArray
 
 from gantline.core.arrays import Floats
-from gantline.traces.generators.arrivals import ArrivalProfile, unit_gaps
+from gantline.traces.generators.drawing import ArrivalProfile, Streams, as_trace, unit_gaps
 from gantline.traces.generators.durations import BySize
-from gantline.traces.generators.labels import labels
-from gantline.traces.generators.mixes import Mix
+from gantline.traces.generators.given import Mix, zipf_mix
 from gantline.traces.generators.settings import WorkloadSettings
-from gantline.traces.generators.streams import Streams
-from gantline.traces.generators.table import as_trace
+from gantline.traces.options import WrittenOption, format_options
 from gantline.traces.trace import Trace
+
+Columns = dict[str, Any]
+"""Arrays of numbers, lists or series of text; a series where cells are empty."""
+Picks = NDArray[np.int64]
+
+
+def labels(settings: WorkloadSettings, streams: Streams, jobs: Mapping[str, Any]) -> Columns:
+    """Those columns that the settings ask for."""
+    count = len(jobs["arrival"])
+    gpus, duration = jobs["gpus"], jobs["duration"]
+    found = _people(settings, streams, count)
+    mixes = {"model": settings.models, "type": settings.types, "outcome": settings.outcomes}
+    for name, mix in mixes.items():
+        if mix is not None:
+            found[name] = _text(mix, streams.uniforms(name, count))
+    if settings.priorities is not None:
+        picked = settings.priorities.pick(streams.uniforms("priority", count))
+        found["priority"] = np.array(settings.priorities.values, dtype=np.float64)[picked]
+    if settings.speeds is not None:
+        sensitivity = _between(settings.sensitivity, streams, "options", count)
+        found["options"] = _options(settings.speeds, sensitivity, gpus, duration)
+    if settings.deadline_share > 0:
+        slack = _between(settings.deadline_slack, streams, "deadline", count)
+        due = np.round(jobs["arrival"] + slack * duration, 3)
+        has_one = streams.uniforms("has deadline", count) < settings.deadline_share
+        found["deadline"] = pl.Series(np.where(has_one, due, np.nan), nan_to_null=True)
+    if settings.elastic_share > 0:
+        low, high = settings.elastic_range
+        elastic = streams.uniforms("elastic", count) < settings.elastic_share
+        found["min_gpus"] = np.where(elastic, np.maximum(1, np.ceil(gpus * low)), gpus).astype(np.int64)
+        found["max_gpus"] = np.where(elastic, np.floor(gpus * high), gpus).astype(np.int64)
+    if settings.cpus_per_gpu > 0:
+        found["cpus"] = gpus * settings.cpus_per_gpu
+    if settings.memory_per_gpu > 0:
+        found["memory"] = gpus * settings.memory_per_gpu
+    return found
+
+
+def _people(settings: WorkloadSettings, streams: Streams, count: int) -> Columns:
+    """Users and queues; a user stays with one queue, as a member of a team does."""
+    users = _group(settings.users, "user", settings.user_skew)
+    queues = _group(settings.queues, "queue", settings.queue_skew)
+    if users is None:
+        return {"queue": _text(queues, streams.uniforms("queue", count))} if queues is not None else {}
+    picked = users.pick(streams.uniforms("user", count))
+    found = {"user": _names(users, picked)}
+    if queues is not None:
+        found["queue"] = _names(queues, _teams(users, queues)[picked])
+    return found
+
+
+def _teams(users: Mix[str], queues: Mix[str]) -> Picks:
+    """The queue of each user: the heaviest users first, each to the queue that lacks most of its share."""
+    lacking = queues.shares
+    teams = np.zeros(len(users.values), dtype=np.int64)
+    for user in np.argsort(-users.shares, kind="stable"):
+        teams[user] = np.argmax(lacking)
+        lacking[teams[user]] -= users.shares[user]
+    return teams
+
+
+def _group(given: int | Mix[str], word: str, skew: float) -> Mix[str] | None:
+    if isinstance(given, Mix):
+        return given
+    width = len(str(given))
+    return zipf_mix(tuple(f"{word}{i:0{width}d}" for i in range(1, given + 1)), skew) if given else None
+
+
+def _options(speeds: Mix[str], sensitivity: Floats, gpus: Picks, duration: Floats) -> list[str]:
+    """Every type as an alternative: the duration divided by the type's speed to the power of the job's sensitivity."""
+    factors = [speed**-sensitivity for speed in speeds.weights]
+    rows = zip(gpus.tolist(), duration.tolist(), *(factor.tolist() for factor in factors), strict=True)
+    texts = []
+    for size, time, *slower in rows:
+        ways = zip(speeds.values, slower, strict=True)
+        texts.append(format_options(WrittenOption(kind, size, round(time * factor, 3)) for kind, factor in ways))
+    return texts
+
+
+def _between(span: tuple[float, float], streams: Streams, name: str, count: int) -> Floats:
+    return span[0] + (span[1] - span[0]) * streams.uniforms(name, count)
+
+
+def _text(mix: Mix[str], uniforms: Floats) -> object:
+    return _names(mix, mix.pick(uniforms))
+
+
+def _names(mix: Mix[str], picked: Picks) -> pl.Series:
+    return pl.Series(mix.values, dtype=pl.String).gather(picked)
+
 
 Counts = NDArray[np.int64]
 _HOUR = 3600.0

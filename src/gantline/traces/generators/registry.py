@@ -20,16 +20,16 @@ _GENERATORS = Register(
     "generators",
     {
         "generic": (f"{_HOME}.generic:generic", "no preset; load, sizes, durations, arrivals and people as you set them"),
-        "philly": (f"{_HOME}.philly:philly", "like Microsoft's Philly cluster (ATC 2019): small jobs, heavy tails, bursts"),
-        "helios": (f"{_HOME}.helios:helios", "like SenseTime's Helios (SC 2021): short jobs, large gangs, day and night"),
-        "pai": (f"{_HOME}.pai:pai", "like Alibaba's PAI (NSDI 2022): many short jobs, few heavy users"),
-        "day": (f"{_HOME}.day:day", "a day of 600 jobs from three teams on 64 GPUs; the demonstration"),
+        "philly": (f"{_HOME}.presets:philly", "like Microsoft's Philly cluster (ATC 2019): small jobs, heavy tails, bursts"),
+        "helios": (f"{_HOME}.presets:helios", "like SenseTime's Helios (SC 2021): short jobs, large gangs, day and night"),
+        "pai": (f"{_HOME}.presets:pai", "like Alibaba's PAI (NSDI 2022): many short jobs, few heavy users"),
+        "day": (f"{_HOME}.presets:day", "a day of 600 jobs from three teams on 64 GPUs; the demonstration"),
         "elastic": (f"{_HOME}.elastic:elastic", "jobs that grow and shrink, with scaling curves or batch sizes of their own"),
-        "steady": (f"{_HOME}.benchmark:steady", "benchmark: Philly's jobs, Poisson arrivals, 128 GPUs"),
-        "bursty": (f"{_HOME}.benchmark:bursty", "benchmark: day, night and bursts, 128 GPUs"),
-        "gangs": (f"{_HOME}.benchmark:gangs", "benchmark: large gangs with a long tail, 256 GPUs"),
-        "swarm": (f"{_HOME}.benchmark:swarm", "benchmark: thousands of small, short jobs, 64 GPUs"),
-        "mixed": (f"{_HOME}.benchmark:mixed", "benchmark: three device types, deadlines, elastic jobs, 128 GPUs"),
+        "steady": (f"{_HOME}.presets:steady", "benchmark: Philly's jobs, Poisson arrivals, 128 GPUs"),
+        "bursty": (f"{_HOME}.presets:bursty", "benchmark: day, night and bursts, 128 GPUs"),
+        "gangs": (f"{_HOME}.presets:gangs", "benchmark: large gangs with a long tail, 256 GPUs"),
+        "swarm": (f"{_HOME}.presets:swarm", "benchmark: thousands of small, short jobs, 64 GPUs"),
+        "mixed": (f"{_HOME}.presets:mixed", "benchmark: three device types, deadlines, elastic jobs, 128 GPUs"),
     },
     where="generate",
 )
@@ -44,7 +44,7 @@ def make(name: str, seed: int, settings: Mapping[str, object], kind: type[Made])
 
 def load_of_every_seed(name: str, settings: Mapping[str, object]) -> float | None:
     """The load that every seed is stretched to, where both jobs and load are given; None: seeds differ in it."""
-    from gantline.traces.generators.settings import WorkloadSettings
+    from gantline.traces.generators.settings import WorkloadSettings  # with SciPy: a plain run generates nothing
 
     base = getattr(_GENERATORS.load(name), "base", None)
     if base is None and name != "generic":

@@ -1,19 +1,50 @@
-"""What a generated workload looks like: one frozen value with everything that shapes it."""
+"""What a generated workload looks like, and how each setting is read from text or YAML."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import get_type_hints
 
 from gantline.core.errors import near
-from gantline.traces.generators.arrivals import PATTERNS
-from gantline.traces.generators.durations import BySize, Duration, LogNormal
-from gantline.traces.generators.given import read_given
-from gantline.traces.generators.mixes import Mix
-from gantline.traces.generators.quantities import fault
-from gantline.traces.generators.setting_readers import READERS
+from gantline.traces.generators.durations import BySize, Duration, LogNormal, durations_of
+from gantline.traces.generators.given import Mix, Reader, fault, mix_of, number, read_given, seconds, whole, word
 from gantline.traces.schema import OUTCOMES
 
+
+def _mix(read: Callable[[object, str], object]) -> Reader:
+    return lambda value, field: None if value is None else mix_of(value, field, read)  # type: ignore[type-var]
+
+
+def _optional(read: Reader) -> Reader:
+    return lambda value, field: None if value is None else read(value, field)
+
+
+def _count_or_mix(value: object, field: str) -> object:
+    """A number of people (their weights follow Zipf's law), or names with weights."""
+    if isinstance(value, Mix | dict) or (isinstance(value, str) and not value.strip().isdigit()):
+        return mix_of(value, field, word)
+    return whole(value, field)
+
+
+def _curve(value: object, field: str) -> tuple[float, ...]:
+    parts = value.split(",") if isinstance(value, str) else value
+    if not isinstance(parts, Sequence):
+        raise fault(field, f"{value!r} is not a list of numbers")
+    return tuple(number(part, field) for part in parts)
+
+
+def _span(value: object, field: str) -> tuple[float, float]:
+    parts = value.replace("-", ",").split(",") if isinstance(value, str) else value
+    found = _curve(parts, field) if isinstance(parts, Sequence) else (number(parts, field),) * 2
+    if len(found) == 1:
+        found *= 2
+    if len(found) != 2:
+        raise fault(field, f"{value!r} is not a range", "write low-high, as in 1.2-2")
+    return found[0], found[1]
+
+
+PATTERNS = ("poisson", "gamma", "weibull")
 _ONE_GPU = Mix((1,), (1.0,))
 _AN_HOUR_OR_SO: Duration = LogNormal(3600.0, 1.5)
 _FLAT_DAY = (1.0,) * 24
@@ -72,8 +103,26 @@ class WorkloadSettings:
     @classmethod
     def read(cls, given: Mapping[str, object], base: WorkloadSettings | None = None) -> WorkloadSettings:
         """Settings from a mapping (YAML) or from ``key=value`` texts, on top of ``base``."""
-        values = read_given(given, READERS)
+        values = read_given(given, _READERS)
         return cls(**values) if base is None else replace(base, **(_displaced(values, base) | values))
+
+
+_BY_TYPE: dict[object, Reader] = {
+    int: whole,
+    int | None: _optional(whole),
+    float: number,
+    float | None: _optional(number),
+    str: word,
+    tuple[float, ...]: _curve,
+    tuple[float, float]: _span,
+    Mix[int]: _mix(whole),
+    Mix[float] | None: _mix(number),
+    Mix[str] | None: _mix(word),
+    int | Mix[str]: _count_or_mix,
+    Duration | BySize: durations_of,
+}
+_TIMES: dict[str, Reader] = {"length": _optional(seconds), "shortest": seconds, "longest": seconds}
+_READERS = {name: _BY_TYPE[kind] for name, kind in get_type_hints(WorkloadSettings).items()} | _TIMES
 
 
 def _displaced(values: Mapping[str, object], base: WorkloadSettings) -> dict[str, None]:

@@ -15,10 +15,9 @@ from typing import Annotated
 import polars as pl
 
 from gantline.core.errors import NotFoundError, TraceError
-from gantline.traces.exact import divide
-from gantline.traces.importers import openb
-from gantline.traces.importers.sieve import Sieve
-from gantline.traces.importers.table import number, read_foreign, text
+from gantline.traces.dates import divide
+from gantline.traces.importers.published import openb
+from gantline.traces.importers.table import Sieve, number, outcomes, read_foreign, text
 from gantline.traces.read import RawTable
 from gantline.traces.trace import Trace
 from gantline.traces.unpack import read_text
@@ -40,7 +39,7 @@ def read(
         src, jobs = _find(src, "pai_task_table"), jobs or _find(src, "pai_job_table")
     head = read_text(src).split("\n", 1)[0]
     if head.startswith("name,cpu_milli"):
-        return openb.read(src, cpu_jobs=cpu_jobs)
+        return openb(src, cpu_jobs=cpu_jobs)
     if head.count(",") + 1 == len(JOBS):
         raise TraceError("is the job table", file=str(src), line=1, fix="name pai_task_table, and this as option jobs")
     sieve = Sieve(_per_job(_table(src, TASKS)), src)
@@ -50,14 +49,9 @@ def read(
         sieve.note("no job table given: jobs arrive when their first task starts, users are unknown")
     sieve.drop(pl.col("_start").is_null(), "never started")
     sieve.drop(pl.col("_unfinished") > 0, "not finished when the log was taken")
-    sieve.drop(pl.col("duration") <= 0, "no positive duration")
-    without = pl.col("gpus") == 0
-    sieve.drop(without & ~(pl.col("cpus") > 0) if cpu_jobs else without, "no GPUs")
-    parts = int((sieve.frame["gpu_demand"] != sieve.frame["gpus"]).sum())
-    if parts:
-        sieve.note(f"rounded {parts} requests for parts of a GPU up to whole ones (exact in gpu_demand)")
-    if not sieve.frame.is_empty():
-        sieve.note(f"time 0 is second {sieve.frame['arrival'].to_numpy().min():.0f} of the original")
+    sieve.drop_unusable(cpu_jobs)
+    sieve.note_parts()
+    sieve.note_start("second {:.0f} of the original".format)
     return sieve.finish(from_zero=True)
 
 
@@ -115,7 +109,7 @@ def _join(sieve: Sieve, raw: RawTable, path: Path) -> None:
             "job": text(raw, "job_name"),
             "user": text(raw, "user"),
             "_submitted": number(raw, "start_time"),
-            "_outcome": text(raw, "status").replace_strict(_OUTCOMES, default="", return_dtype=pl.String),
+            "_outcome": outcomes(text(raw, "status"), _OUTCOMES),
         }
     ).unique("job", keep="first", maintain_order=True)
     sieve.frame = sieve.frame.join(submitted, on="job", how="left", maintain_order="left")

@@ -15,10 +15,9 @@ from typing import Annotated, Any, Literal
 import polars as pl
 
 from gantline.core.errors import TraceError
-from gantline.core.json_text import loads
+from gantline.core.json_reader import loads
 from gantline.traces.dates import seconds_since_1970
-from gantline.traces.importers.sieve import Sieve
-from gantline.traces.importers.table import date_of, present
+from gantline.traces.importers.table import Sieve, date_of, present
 from gantline.traces.trace import Trace
 from gantline.traces.unpack import read_text
 
@@ -89,8 +88,7 @@ def read(
     for text, count in sorted(zip(_COUNTED.values(), counts)):
         if count:
             sieve.note(f"{count} {text}")
-    if not sieve.frame.is_empty():
-        sieve.note(f"time 0 is {date_of(float(sieve.frame['arrival'].to_numpy().min()))} (Pacific time)")
+    sieve.note_start(lambda first: f"{date_of(first)} (Pacific time)")
     return sieve.finish(from_zero=True)
 
 

@@ -1,7 +1,7 @@
 """Which foreign trace formats are known, and the options each one takes.
 
-An importer is a function ``read(src, **options) -> Trace`` in a module of its own; a module is only imported when its
-format is asked for. A new format needs one new file and one line here, or in the manifest of its system.
+An importer is a function ``read(src, **options) -> Trace``; its module is only imported when the format is asked for. A new format needs
+a function and one line here, or in the manifest of its system.
 """
 
 from __future__ import annotations
@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar, get_args, get_type_hints
 
+from pydantic import TypeAdapter, ValidationError
+
 from gantline.core.errors import NotFoundError, UsageError, near
 from gantline.registry import Register, of_kind, own_systems
 
@@ -20,14 +22,14 @@ _HOME = "gantline.traces.importers"
 _IMPORTERS = Register(
     "importers",
     {
-        "acme": (f"{_HOME}.acme:read", "Shanghai AI Laboratory's Acme: Seren and Kalos, language models (CSV)"),
-        "helios": (f"{_HOME}.helios:read", "SenseTime Helios cluster_log (CSV)"),
-        "openb": (f"{_HOME}.openb:read", "Alibaba 2023 openb_pod_list (CSV)"),
+        "acme": (f"{_HOME}.published:acme", "Shanghai AI Laboratory's Acme: Seren and Kalos, language models (CSV)"),
+        "helios": (f"{_HOME}.published:helios", "SenseTime Helios cluster_log (CSV)"),
+        "openb": (f"{_HOME}.published:openb", "Alibaba 2023 openb_pod_list (CSV)"),
         "pai": (f"{_HOME}.pai:read", "Alibaba PAI 2020 pai_task_table, with pai_job_table (CSV without header)"),
         "philly": (f"{_HOME}.philly:read", "Microsoft Philly cluster_job_log (JSON)"),
-        "philly-list": (f"{_HOME}.philly_list:read", "Plain list: timestamp, duration, num_gpus, gpu_time, cluster (CSV)"),
-        "sacct": (f"{_HOME}.sacct:read", "Slurm accounting: sacct --parsable2"),
-        "spot": (f"{_HOME}.spot:read", "Alibaba 2026 job_info_df of the spot GPU cluster (CSV)"),
+        "philly-list": (f"{_HOME}.published:philly_list", "Plain list: timestamp, duration, num_gpus, gpu_time, cluster (CSV)"),
+        "sacct": (f"{_HOME}.slurm:read", "Slurm accounting: sacct --parsable2"),
+        "spot": (f"{_HOME}.published:spot", "Alibaba 2026 job_info_df of the spot GPU cluster (CSV)"),
         "swf": (f"{_HOME}.swf:read", "Standard Workload Format: 18 fields"),
     },
 )
@@ -98,8 +100,6 @@ def read_as(name: str, src: str | Path, options: Mapping[str, object], kind: typ
 
 
 def _convert(name: str, option: ImportOption, value: Any) -> Any:
-    from pydantic import TypeAdapter, ValidationError
-
     try:
         return TypeAdapter(option.type).validate_python(value)
     except ValidationError as error:

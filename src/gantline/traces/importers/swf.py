@@ -14,9 +14,8 @@ from typing import Annotated
 import polars as pl
 
 from gantline.core.errors import TraceError, UsageError
-from gantline.traces.exact import divide
-from gantline.traces.importers.sieve import Sieve
-from gantline.traces.importers.table import number
+from gantline.traces.dates import divide
+from gantline.traces.importers.table import Sieve, number
 from gantline.traces.read import RawTable
 from gantline.traces.trace import Trace
 from gantline.traces.unpack import read_text
@@ -57,9 +56,7 @@ def read(
     )
     sieve = Sieve(frame, raw)
     sieve.drop(pl.col("_part"), "parts of a checkpointed job (its summary line is kept)")
-    sieve.drop(pl.col("arrival").is_null(), "no time of submission")
-    sieve.drop(pl.col("duration").is_null() | (pl.col("duration") <= 0), "never ran (no positive run time)")
-    sieve.drop(pl.col("gpus").is_null() | (pl.col("gpus") <= 0), "no processors")
+    sieve.drop_unusable(idle="never ran (no positive run time)", small="no processors")
     if begin:
         sieve.note(f"time 0 of the log is Unix time {begin}")
     return sieve.finish(from_zero=True)

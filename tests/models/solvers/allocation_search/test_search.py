@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 from gantline.core.arrays import Ints
 from gantline.core.errors import UsageError
-from gantline.models.solvers.allocation_search.fronts import (
+from gantline.core.jit import kernel_from_zero
+from gantline.models.solvers.allocation_search.evolution import (
     SIDE,
     count_fronts,
     crowding,
@@ -22,11 +23,10 @@ from gantline.models.solvers.allocation_search.fronts import (
     merge_by_objectives,
     sort_by_objectives,
 )
-from gantline.models.solvers.allocation_search.scratch import scratch_for
+from gantline.models.solvers.allocation_search.packed_rows import Layout, Scratch, Words, fields_of, layout_for, pack, scratch_for, unpack
 from gantline.models.solvers.allocation_search.search import Demand, Workspace, search
-from gantline.models.solvers.allocation_search.settling import WORTHS, Problem, Rules, settle_one
+from gantline.models.solvers.allocation_search.settling import UNKNOWN, WORTHS, Problem, Rules, settle, tell_worth
 from gantline.models.solvers.allocation_search.variation import jumps
-from gantline.models.solvers.allocation_search.words import layout_for, pack, unpack
 
 
 def demand(jobs: int, nodes: int, per_node: int, *, power: float = -1.0, seed: int = 0, present: Ints | None = None) -> Demand:
@@ -59,6 +59,12 @@ def is_possible(rows: Ints, capacity: Ints, most: Ints, avoid: bool) -> bool:
     spanning = (rows > 0).sum(axis=1) > 1
     apart = not avoid or bool(((rows[spanning] > 0).sum(axis=0) <= 1).all())
     return bool((rows.sum(axis=0) <= capacity).all() and (rows.sum(axis=1) <= most).all() and apart)
+
+
+@kernel_from_zero
+def settle_one(seed: int, layout: Layout, rules: Rules, problem: Problem, rows: Words, room: Scratch) -> None:
+    tell_worth(problem)
+    settle(np.uint64(seed), fields_of(layout), rules, problem, rows, UNKNOWN, room)
 
 
 @given(st.integers(1, 40), st.integers(1, 42), st.integers(0, 1000))

@@ -17,6 +17,7 @@ from gantline.core.policy import OrderPolicy
 from gantline.core.snapshot import Snapshot
 from gantline.core.tables import Tables
 from gantline.engine.assembly.rules import RunRules
+from gantline.engine.commit.speeds import asks_about_gangs
 from gantline.engine.declared_key import LinearKey, coefficients
 from gantline.engine.drivers.futures.keys import rank_waiting
 from gantline.engine.drivers.futures.loop import run_batch
@@ -32,7 +33,6 @@ from gantline.engine.drivers.futures.places import (
     RowWhole,
     room_shapes,
 )
-from gantline.engine.speeds import asks_about_gangs
 
 LEAST = 1e-6  # work that is left of a job that must have had all of it: it has not been seen to end
 

@@ -6,6 +6,7 @@ import numpy as np
 
 from gantline.core.arrays import Floats
 from gantline.core.jit import kernel_from_zero as kernel
+from gantline.engine.agenda import next_instant, next_look
 from gantline.engine.declared_key import Coefficient
 from gantline.engine.drivers.futures.keys import key_of_waiting, next_level, rank_running, slope
 from gantline.engine.drivers.futures.places import (
@@ -26,7 +27,6 @@ from gantline.engine.drivers.futures.places import (
     Slot,
 )
 from gantline.engine.drivers.futures.walk import enter, finish_due, key_behind, run_on, walk
-from gantline.engine.instants import next_instant, next_look
 
 
 @kernel

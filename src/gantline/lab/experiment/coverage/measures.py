@@ -19,8 +19,8 @@ from gantline.lab.experiment.verdict import Difference, judged_together
 from gantline.lab.questions.past import past_what_if
 from gantline.lab.report.metrics import steadiness
 from gantline.simulator.simulate import simulate
+from gantline.traces.generators import generate
 from gantline.traces.generators.generic import work_per_job
-from gantline.traces.generators.making import generate
 from gantline.traces.generators.settings import WorkloadSettings
 
 CLUSTER, GPUS, LOAD, JOBS = "4x4", 16, 0.9, 300

@@ -22,7 +22,7 @@ from gantline.lab.experiment.running.worker import answer_tasks
 
 NEEDED = (
     "gantline.lab.experiment.running.worker",
-    "gantline.traces.generators.arrivals",
+    "gantline.traces.generators.drawing",
     "gantline.traces.cells",
     "gantline.traces.faults",
     "gantline.traces.read",

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from gantline.core.errors import RefusedError, UsageError
 from gantline.core.fields import plain_values
-from gantline.core.json_text import loads
+from gantline.core.json_reader import loads
 from gantline.core.objective import Objective
 from gantline.lab.experiment.folder import ExperimentFolder
 from gantline.lab.experiment.intervals import USUAL, check_confidence

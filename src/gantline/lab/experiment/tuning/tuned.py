@@ -21,8 +21,7 @@ from gantline.lab.experiment.tuning.space import Choices, Range
 from gantline.lab.experiment.tuning.workloads import Values, Workloads
 from gantline.lab.report.figures.chart import Chart
 from gantline.lab.report.figures.panels import Axis, Line, Panel, Points, floats
-from gantline.traces.files.policies import load_policy
-from gantline.traces.files.policy_settings import settings_text
+from gantline.traces.files.policies import load_policy, settings_text
 
 BEST = "best.yaml"
 FRONT = "front"

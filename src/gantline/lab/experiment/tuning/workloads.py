@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from gantline.core.ended import Ended
 from gantline.core.errors import GantlineError, UsageError
 from gantline.core.objective import Objective
+from gantline.core.outcomes import Ended
 from gantline.lab.experiment.folder import ExperimentFolder
 from gantline.lab.experiment.grid import Case, PolicyChoice
 from gantline.lab.experiment.records import DISK_FULL, DONE, FAILED, Record, store_failure

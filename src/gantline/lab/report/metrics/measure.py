@@ -12,7 +12,7 @@ import polars as pl
 
 from gantline.core.areas import mean
 from gantline.core.arrays import Floats
-from gantline.core.ended import Ended
+from gantline.core.outcomes import Ended
 from gantline.lab.report.frames import RunLike, node_gpus_of, node_racks_of, settled, span_of
 from gantline.lab.report.metrics.columns import WHOLE, Window, columns_of, finite_only, span, time_mean, tracked_window
 from gantline.lab.report.metrics.completion import (

@@ -12,7 +12,7 @@ from typing import Any
 from gantline.core.cluster import Cluster
 from gantline.core.plan import Mode
 from gantline.engine.executor import Order
-from gantline.engine.trial_runs import is_trial
+from gantline.engine.runs import is_trial
 from gantline.live.host import limit_of_jobs
 from gantline.live.jobs.launch import Launch
 from gantline.live.runners.job_environment import free_port, gang_ranks, grant_environment, job_environment

@@ -14,8 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from starlette.responses import Response
 
 from gantline.core.errors import NotFoundError, UsageError, near
-from gantline.core.inputs import Action
-from gantline.core.node_events import NodeEvent
+from gantline.core.inputs import Action, NodeEvent
 from gantline.core.queues import known_names
 from gantline.core.windows import AdvanceWindow
 from gantline.live.jobs.spec_parts import is_queue

@@ -11,12 +11,10 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from gantline.core.arrays import Floats, Ints
-from gantline.models.solvers.allocation_search.evolution import Population, evolve
-from gantline.models.solvers.allocation_search.fronts import SIDE
-from gantline.models.solvers.allocation_search.scratch import Scratch, scratch_for
+from gantline.models.solvers.allocation_search.evolution import SIDE, Population, evolve
+from gantline.models.solvers.allocation_search.packed_rows import Layout, Scratch, layout_for, pack, scratch_for, unpack
 from gantline.models.solvers.allocation_search.settling import WORTHS, Problem, Rules
 from gantline.models.solvers.allocation_search.variation import jumps
-from gantline.models.solvers.allocation_search.words import Layout, layout_for, pack, unpack
 
 
 @dataclass(frozen=True)

@@ -14,18 +14,17 @@ import numpy as np
 
 from gantline.core.arrays import Floats, Ints
 from gantline.core.jit import kernel_from_zero as kernel
-from gantline.models.solvers.allocation_search.chance import STEP, uniform
-from gantline.models.solvers.allocation_search.scratch import Scratch
-from gantline.models.solvers.allocation_search.words import (
+from gantline.models.solvers.allocation_search.packed_rows import (
+    STEP,
     Fields,
-    Layout,
+    Scratch,
     Words,
     after,
     earlier,
-    fields_of,
     lowest,
     tops,
     total,
+    uniform,
     whole,
     without_lowest,
 )
@@ -104,14 +103,6 @@ def settle(
     _find_spanning(f, rows, s)
     mark, first, second = _judge(f, problem, rows, s)
     return late, mark, first, second
-
-
-@kernel
-def settle_one(seed: int, layout: Layout, rules: Rules, problem: Problem, rows: Words, s: Scratch) -> tuple[float, float]:
-    """Make one allocation possible; its objectives."""
-    tell_worth(problem)
-    _, _, first, second = settle(np.uint64(seed), fields_of(layout), rules, problem, rows, UNKNOWN, s)
-    return first, second
 
 
 @kernel

@@ -13,9 +13,22 @@ from typing import Final
 import numpy as np
 
 from gantline.core.jit import kernel_from_zero as kernel
-from gantline.models.solvers.allocation_search.chance import STEP, mixed, uniform
-from gantline.models.solvers.allocation_search.scratch import Scratch, Small
-from gantline.models.solvers.allocation_search.words import Fields, Words, above_one, earlier, lowest, tops, total, whole, with_room
+from gantline.models.solvers.allocation_search.packed_rows import (
+    STEP,
+    Fields,
+    Scratch,
+    Small,
+    Words,
+    above_one,
+    earlier,
+    lowest,
+    mixed,
+    tops,
+    total,
+    uniform,
+    whole,
+    with_room,
+)
 
 _11, _52 = np.uint64(11), np.uint64(52)
 _UNIT: Final = 1.0 / (1 << 53)

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from gantline.core.arrays import Floats, Ints
 from gantline.core.jit import kernel
-from gantline.core.link_graph import DOUBLE, SINGLE, LinkGraph
+from gantline.core.topology import DOUBLE, SINGLE, LinkGraph
 
 Words = NDArray[np.uint64]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cache
 
 from gantline.core.errors import NotFoundError, near
-from gantline.core.link_graph import DOUBLE, SINGLE, LinkGraph, graph_of_pairs
+from gantline.core.topology import DOUBLE, SINGLE, LinkGraph, graph_of_pairs
 
 #: name -> GPUs, how many share a root of the bus, NVLinks by class and GB/s; the bus connects all other pairs
 _SERVERS: dict[str, tuple[int, int, dict[tuple[int, float], str]]] = {
@@ -49,10 +49,6 @@ _SERVERS: dict[str, tuple[int, int, dict[tuple[int, float], str]]] = {
         },
     ),
 }
-
-
-def topology_names() -> list[str]:
-    return list(_SERVERS)
 
 
 @cache

@@ -12,8 +12,7 @@ import numpy as np
 
 from gantline.core.arrays import Floats, Ints
 from gantline.core.jit import kernel
-from gantline.policies.placement.parts.columns import PartNodes, Shapes, TypicalMix
-from gantline.policies.placement.parts.fragments import node_fragments
+from gantline.policies.placement.parts.fragments import PartNodes, Shapes, TypicalMix, node_fragments
 from gantline.policies.placement.parts.scores import NOISE, RANDOM, Scoring, fits, kind_of, score
 
 _MISFIT = -1.0

@@ -12,8 +12,7 @@ from typing import NamedTuple
 
 from gantline.core.arrays import Floats
 from gantline.core.jit import kernel
-from gantline.policies.placement.parts.columns import PartNodes, Shapes, TypicalMix
-from gantline.policies.placement.parts.fragments import fragments_of
+from gantline.policies.placement.parts.fragments import PartNodes, Shapes, TypicalMix, fragments_of
 
 FGD, BEST_FIT, DOT_PRODUCT, CLUSTERING, PACKING, RANDOM = range(6)
 PART_RULES = {"fgd": FGD, "bestfit": BEST_FIT, "dotprod": DOT_PRODUCT, "clustering": CLUSTERING, "packing": PACKING, "random": RANDOM}

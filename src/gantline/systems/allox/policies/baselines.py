@@ -17,8 +17,8 @@ from enum import Enum
 import numpy as np
 
 from gantline.core.arrays import Bools, Floats, Ints
-from gantline.core.beside import SLACK
 from gantline.core.errors import UsageError
+from gantline.core.host_resources import SLACK
 
 
 def firsts(values: Ints) -> Bools:

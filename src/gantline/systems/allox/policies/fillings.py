@@ -13,10 +13,10 @@ from typing import ClassVar
 import numpy as np
 
 from gantline.core.arrays import Ints
+from gantline.core.constraints import param
 from gantline.core.plan import Plan
 from gantline.core.policy import Policy
 from gantline.core.snapshot import Snapshot
-from gantline.core.takes import about
 from gantline.systems.allox.policies import baselines
 from gantline.systems.allox.policies.baselines import FillMisfit, Ways, Worth, exchange_rates, interchangeable
 from gantline.systems.allox.policies.decision import next_ageing, read_weights
@@ -88,7 +88,7 @@ class AlloXPlus(Filling):
     paper: ClassVar[str] = f"{PAPER}, simulator"
     needs: ClassVar[frozenset[str]] = frozenset({"remaining"})
 
-    age: float = field(default=500.0, metadata=about("seconds of waiting after which a job goes first", low=0.0, unit="seconds"))
+    age: float = field(default=500.0, metadata=param("seconds of waiting after which a job goes first", low=0.0, unit="seconds"))
 
     def choose(self, instant: Instant, ways: Ways) -> Ints:
         return baselines.allox_plus(ways, instant.pool, instant.arrival, instant.snapshot.now, self.age)
@@ -111,7 +111,7 @@ class DominantResourceFairness(Filling):
     order: ClassVar[str] = "sjf"
 
     misfit: str = field(
-        default="skip", metadata=about("when a job does not fit: skip it, pass over its user, or stop there", one_of=_MISFITS)
+        default="skip", metadata=param("when a job does not fit: skip it, pass over its user, or stop there", one_of=_MISFITS)
     )
 
     def demands(self, instant: Instant, ways: Ways) -> Ints:

@@ -17,17 +17,16 @@ from typing import Any
 import numpy as np
 
 from gantline.core.arrays import Floats, Ints
-from gantline.core.beside import SLACK, take_beside
 from gantline.core.columns import Device, Job, Node, Option
 from gantline.core.errors import UsageError
+from gantline.core.host_resources import SLACK, take_beside
 from gantline.core.jit import kernel_from_zero as kernel
 from gantline.core.options import OptionTable
 from gantline.core.phases import PENDING, RUNNING, STARTING
 from gantline.core.plan import Assignments, Plan
 from gantline.core.snapshot import Snapshot
 from gantline.models.sampling import Sampler
-from gantline.policies.placement.few_nodes import NodeCounts, supply_for
-from gantline.policies.placement.fit import choose_first_free
+from gantline.policies.placement.fit import NodeCounts, choose_first_free, supply_for
 from gantline.systems.allox.policies.baselines import Pool, Ways, Worth, firsts
 from gantline.systems.allox.policies.decision import Machines, Waiting
 

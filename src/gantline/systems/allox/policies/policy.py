@@ -9,10 +9,10 @@ from typing import Any, ClassVar
 import numpy as np
 
 from gantline.core.arrays import Ints
+from gantline.core.constraints import param
 from gantline.core.plan import Plan
 from gantline.core.policy import Policy
 from gantline.core.snapshot import Snapshot
-from gantline.core.takes import about
 from gantline.systems.allox.policies.baselines import Ways
 from gantline.systems.allox.policies.decision import behind_gangs, decide, next_ageing, nothing_hangs, read_weights
 from gantline.systems.allox.policies.instant import Instant, Samples, check_profile
@@ -33,7 +33,7 @@ class AlloX(Policy):
 
     alpha: float = field(
         default=0.5,
-        metadata=about(
+        metadata=param(
             "part of the users let in, least progress first: near 0 is fair, 1 is shortest mean time", above=0.0, high=1.0, unit="a part"
         ),
     )
@@ -41,12 +41,12 @@ class AlloX(Policy):
     preemptive: bool = field(default=False, metadata={"help": "whether jobs that run are matched again, and moved or stopped"})
     age: float = field(
         default=math.inf,
-        metadata=about("seconds of waiting after which a job goes before all others, so that none starves", low=0.0, unit="seconds"),
+        metadata=param("seconds of waiting after which a job goes before all others, so that none starves", low=0.0, unit="seconds"),
     )
 
     patience: float = field(
         default=1800.0,
-        metadata=about("the same for gangs, which small jobs would overtake for ever; the original has none", low=0.0, unit="seconds"),
+        metadata=param("the same for gangs, which small jobs would overtake for ever; the original has none", low=0.0, unit="seconds"),
     )
     fill: bool = field(
         default=True, metadata={"help": "whether others use the machines that a gang waits for, as long as it does not start later"}

@@ -8,9 +8,9 @@ from typing import ClassVar
 import numpy as np
 
 from gantline.core.arrays import Floats, Ints
+from gantline.core.constraints import parameter
 from gantline.core.policy import Policy
 from gantline.core.snapshot import Snapshot
-from gantline.core.takes import parameter
 from gantline.models.model import Act, Gangs, overrides
 from gantline.policies.elastic.layouts import LAYOUT, LAYOUTS
 from gantline.policies.elastic.pools import Pool

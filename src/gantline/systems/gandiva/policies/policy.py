@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
+from gantline.core.constraints import parameter
 from gantline.core.memory import Memory
 from gantline.core.plan import Mode, Plan
 from gantline.core.policy import Policy
 from gantline.core.snapshot import Snapshot
-from gantline.core.takes import parameter
 from gantline.systems.gandiva.policies.homes import Homes, Packing, ServerSeating, against_fragments, for_locality
 
 # Gandiva (Xiao et al., OSDI 2018), its time slicing: when not all jobs fit, they take turns.

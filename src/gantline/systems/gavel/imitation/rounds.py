@@ -24,11 +24,11 @@ from gantline.core.phases import Phase
 from gantline.core.policy import Policy
 from gantline.core.reasons import Reason
 from gantline.engine.drivers.simulation import Simulation
-from gantline.engine.fluid import Fluid
 from gantline.engine.gang import close_interval, open_interval
 from gantline.engine.imitations.registry import Scope
 from gantline.engine.log import Log
-from gantline.engine.lost_turns import Incident
+from gantline.engine.policy_failures import Incident
+from gantline.engine.time_shares import Fluid
 from gantline.systems.gavel.imitation.loop import ASK, DONE, ROOM, STALLED, run_rounds
 from gantline.systems.gavel.imitation.setup import GavelRunState, GavelSetup, resume_rounds, save_rounds, set_up
 from gantline.systems.gavel.imitation.tables import RoundCount, RoundTime, more_room

@@ -19,8 +19,8 @@ from gantline.core.tables import Tables
 from gantline.engine.drivers.checkpoints import NO_CHECKPOINTS, read_checkpoint, write_checkpoint
 from gantline.engine.drivers.simulation import Simulation
 from gantline.engine.log import Log
-from gantline.engine.lost_turns import Incident
-from gantline.models.throughput_model import ThroughputModel
+from gantline.engine.policy_failures import Incident
+from gantline.models.sharing.throughput_model import ThroughputModel
 from gantline.systems.gavel.imitation.tables import (
     GavelDevices,
     GavelJobs,

@@ -10,7 +10,7 @@ import numpy as np
 from scipy import sparse
 
 from gantline.core.arrays import Bools, Floats, Ints
-from gantline.core.takes import about
+from gantline.core.constraints import param
 from gantline.models.solvers.linear_programs import LinearProgram, solve
 from gantline.systems.gavel.policies.allocation import Allocation, effective_throughput, proportional_throughput
 from gantline.systems.gavel.policies.instance import Instance, entities_of, parse_entities
@@ -244,7 +244,7 @@ class WaterFilling(OptimisedPolicy):
     aware: ClassVar[bool] = False
 
     entities: str = field(default="", metadata={"help": "owners with weight and rule: 'research=2:fairness,product=1:fifo'"})
-    owner: str = field(default="user", metadata=about("what names a job's entity: user or queue", one_of=("user", "queue")))
+    owner: str = field(default="user", metadata=param("what names a job's entity: user or queue", one_of=("user", "queue")))
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -9,7 +9,7 @@ import numpy as np
 from scipy import sparse
 
 from gantline.core.arrays import Floats
-from gantline.models.solvers.embedded import feasible_point
+from gantline.models.solvers.feasible_point import feasible_point
 from gantline.systems.gavel.policies.allocation import Allocation, isolated_throughput, no_pairs
 from gantline.systems.gavel.policies.embedded_cones import stopping_point
 from gantline.systems.gavel.policies.instance import Instance, Pairs

@@ -9,8 +9,8 @@ from typing import Any, Literal, cast
 import numpy as np
 
 from gantline.core.arrays import Floats, Ints
+from gantline.core.constraints import param
 from gantline.core.errors import NotFoundError, UsageError, near
-from gantline.core.takes import about
 from gantline.systems.gavel.policies.allocation import Allocation, no_pairs, proportional_throughput
 from gantline.systems.gavel.policies.instance import Instance
 from gantline.systems.gavel.policies.policy import ARTIFACT_ORDER, GavelPolicy, PackingPolicy
@@ -107,11 +107,11 @@ def deal_devices(capacity: Floats, parts: int) -> list[Floats]:
 class OptimisedPolicy(GavelPolicy):
     """Base of those with a solver."""
 
-    parts: int = field(default=1, metadata=about("solve jobs and devices in so many parts (POP)", low=1))
-    budget: int = field(default=100, metadata=about("steps of the interior-point method, then simplex, then isolated shares", low=1))
+    parts: int = field(default=1, metadata=param("solve jobs and devices in so many parts (POP)", low=1))
+    budget: int = field(default=100, metadata=param("steps of the interior-point method, then simplex, then isolated shares", low=1))
     tie: str = field(
         default="auto",
-        metadata=about(
+        metadata=param(
             "which optimal answer: 'central', 'efficient' (wastes nothing), 'auto': central, in compat as its solver stops",
             one_of=("auto", "central", "efficient"),
         ),

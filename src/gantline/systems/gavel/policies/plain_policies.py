@@ -10,8 +10,8 @@ import numpy as np
 from scipy.optimize import linear_sum_assignment
 
 from gantline.core.arrays import Floats, Ints
+from gantline.core.constraints import param
 from gantline.core.errors import UsageError
-from gantline.core.takes import about
 from gantline.systems.gavel.policies.allocation import Allocation, isolated, no_pairs, proportional, split
 from gantline.systems.gavel.policies.instance import Instance
 from gantline.systems.gavel.policies.policy import GavelPolicy, PackingPolicy
@@ -365,7 +365,7 @@ class GavelAlloX(GavelPolicy):
     needs: ClassVar[frozenset[str]] = frozenset({"remaining"})
 
     alpha: float = field(
-        default=1.0, metadata=about("part of the waiting jobs, oldest first, that is matched", above=0.0, high=1.0, unit="a part")
+        default=1.0, metadata=param("part of the waiting jobs, oldest first, that is matched", above=0.0, high=1.0, unit="a part")
     )
 
     def shares(self, instance: Instance, memory: Any, seed: int) -> tuple[Allocation, Any]:

@@ -14,14 +14,13 @@ from typing import Any, ClassVar
 import numpy as np
 
 from gantline.core.arrays import Floats, Ints
+from gantline.core.constraints import param
 from gantline.core.plan import Assignments, Mode, Plan
 from gantline.core.policy import Policy
 from gantline.core.snapshot import Snapshot
-from gantline.core.takes import about
-from gantline.models.matrix_completion import EstimationError, Profiling
-from gantline.models.throughput_model import ThroughputModel, measured
-from gantline.policies.turn_ledger import Ledger
-from gantline.policies.turns import next_turns
+from gantline.models.sharing.matrix_completion import EstimationError, Profiling
+from gantline.models.sharing.throughput_model import ThroughputModel, measured
+from gantline.policies.turns import Ledger, next_turns
 from gantline.systems.gavel.policies.allocation import Allocation, remarks
 from gantline.systems.gavel.policies.instance import Instance
 from gantline.systems.gavel.policies.question import Question, ask, decide_beside, on_devices
@@ -40,9 +39,9 @@ class GavelPolicy(Policy):
     packs: ClassVar[bool] = False  # may let two jobs share devices
     strict: ClassVar[bool] = False  # leaves devices idle rather than give them to jobs without a share
 
-    compat: str = field(default="", metadata=about("'gavel': the artifact's rules, slips included", one_of=("", "gavel")))
+    compat: str = field(default="", metadata=param("'gavel': the artifact's rules, slips included", one_of=("", "gavel")))
     spacing: float = field(default=-1.0, metadata={"help": "least seconds between two computations of shares (-1: 0, with compat 1920)"})
-    turn: float = field(default=360.0, metadata=about("seconds of a turn, where decisions follow events", above=0.0, unit="seconds"))
+    turn: float = field(default=360.0, metadata=param("seconds of a turn, where decisions follow events", above=0.0, unit="seconds"))
     ideal: bool = field(default=False, metadata={"help": "divide time ideally instead of in turns"})
 
     # --- what a policy of the family says -----------------------------------------------------------------------------
@@ -218,9 +217,9 @@ class PackingPolicy(GavelPolicy):
 
     profiling: float = field(
         default=1.0,
-        metadata=about("part of the pairs with reference jobs that is measured for a new job", above=0.0, high=1.0, unit="a part"),
+        metadata=param("part of the pairs with reference jobs that is measured for a new job", above=0.0, high=1.0, unit="a part"),
     )
-    references: int = field(default=0, metadata=about("number of reference jobs (0: every job type is one)", low=0))
+    references: int = field(default=0, metadata=param("number of reference jobs (0: every job type is one)", low=0))
 
     @property
     def estimates(self) -> bool:

@@ -13,7 +13,7 @@ from gantline.core.errors import UsageError
 from gantline.core.jobs_now import Jobs
 from gantline.core.plan import ASSIGNMENT_DEFAULTS, Assignments, Plan
 from gantline.core.snapshot import Snapshot
-from gantline.models.throughput_model import ThroughputModel
+from gantline.models.sharing.throughput_model import ThroughputModel
 from gantline.systems.gavel.policies.instance import Entity, Instance
 
 

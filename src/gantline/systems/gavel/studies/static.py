@@ -17,7 +17,7 @@ from gantline.systems.gavel.policies.allocation import effective_throughput, pro
 from gantline.systems.gavel.policies.fair_policies import water_filling
 from gantline.systems.gavel.policies.instance import Entity, Instance
 from gantline.systems.gavel.studies.continuous import LOAD, GavelStudy, ahead, as_published, hours, near_stored, table_of
-from gantline.traces.files.throughputs import read_throughputs
+from gantline.traces.files.speeds import read_throughputs
 
 _JOBS = "trace.jobs"
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from gantline.core.arrays import Floats
 from gantline.core.phases import PENDING, RUNNING, STARTING
 from gantline.core.snapshot import Snapshot
-from gantline.policies.elastic.curves import read_curves
+from gantline.policies.elastic.pools import read_curves
 
 # Speeds that were not measured, from those that were: collaborative filtering over jobs, device types and counts.
 #

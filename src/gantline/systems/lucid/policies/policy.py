@@ -11,13 +11,13 @@ from typing import NamedTuple
 import numpy as np
 
 from gantline.core.arrays import Floats
+from gantline.core.constraints import parameter
 from gantline.core.errors import RefusedError, UsageError
 from gantline.core.options import Option
 from gantline.core.plan import Assignment, Misfit, Mode, Plan
 from gantline.core.policy import OrderPolicy, Policy
 from gantline.core.snapshot import Snapshot
-from gantline.core.takes import parameter
-from gantline.models.pair_model import SCORE_NAMES, PairModel
+from gantline.models.sharing.pair_model import SCORE_NAMES, PairModel
 from gantline.systems.lucid.policies.profiler import BIN, FreeSeats, ProfilerShare, SubmissionCounts
 
 REPAIRS = ("guest", "loan", "profile", "second")
@@ -35,7 +35,7 @@ class Lucid(Policy):
     """Least estimated GPU time first; small jobs are profiled first, and two may share devices. No job is stopped for another.
 
     The default is what the paper means: a job is profiled before it joins the queue, both jobs of a pair go at full speed when they are
-    alone again, borrowed nodes come back once, and speeds of pairs that were not measured are estimated (`performance/pair_table.py`).
+    alone again, borrowed nodes come back once, and speeds of pairs that were not measured are estimated (`models/sharing/pair_table.py`).
     """
 
     name = "lucid"

@@ -11,8 +11,7 @@ from typing import NamedTuple
 import polars as pl
 
 from gantline.core.errors import TraceError
-from gantline.models.cycle_periods import Stages, usable
-from gantline.models.stage_cycles import ALONE, ITERATION, STAGES
+from gantline.models.sharing.stage_cycles import ALONE, ITERATION, STAGES, Stages, usable
 from gantline.systems.muri.traces import RestartOverheads
 from gantline.traces.trace import Trace
 

@@ -13,7 +13,7 @@ from gantline.core.policy import Policy
 from gantline.core.reasons import Reason
 from gantline.engine.drivers.simulation import Simulation
 from gantline.engine.imitations.intervals import HeldInterval, write_intervals, write_jobs
-from gantline.engine.lost_turns import Incident
+from gantline.engine.policy_failures import Incident
 from gantline.systems.muri.imitation.clock import EventSchedule, MuriJob, MuriLives, read_jobs, run_events
 from gantline.systems.muri.imitation.schedules import AntManSchedule, MuriSchedule, ShortestSchedule, ThemisSchedule, TiresiasSchedule
 from gantline.systems.muri.policies import Muri

@@ -12,8 +12,7 @@ from operator import attrgetter
 import numpy as np
 
 from gantline.core.arrays import Floats
-from gantline.models.cycle_periods import Stages
-from gantline.models.stage_cycles import ALONE, DISTURBED
+from gantline.models.sharing.stage_cycles import ALONE, DISTURBED, Stages
 from gantline.systems.antman.policies import gang_seats
 from gantline.systems.muri.imitation.clock import EventSchedule, MuriGroup, MuriJob
 from gantline.systems.muri.policies import Grouping

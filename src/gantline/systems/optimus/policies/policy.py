@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 
 from gantline.core.arrays import Floats, Ints
+from gantline.core.constraints import parameter
 from gantline.core.jit import kernel
 from gantline.core.plan import Assignment, Part, Plan
 from gantline.core.policy import Policy
 from gantline.core.snapshot import Snapshot
-from gantline.core.takes import parameter
 from gantline.models.model import overrides
-from gantline.models.server_seats import SERVER, WORKER
+from gantline.models.parameter_servers import SERVER, WORKER
 from gantline.policies.elastic.policies import equal_sizes
 from gantline.policies.elastic.pools import Pool, plan_of, pools, settled_until
 from gantline.policies.interference import INTERFERENCE

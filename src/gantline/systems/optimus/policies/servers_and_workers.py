@@ -188,7 +188,7 @@ class Seats(NamedTuple):
         return JointTask(len(self.servers), len(self.workers))
 
 
-class Room:
+class NodeRoom:
     """What is free on the nodes of one type while seats are dealt out: GPUs, CPUs, GB per node."""
 
     def __init__(self, nodes: Ints, free: Floats) -> None:
@@ -209,7 +209,7 @@ class Room:
         return True
 
 
-def free_room(pool: Pool) -> Room:
+def free_room(pool: Pool) -> NodeRoom:
     """The nodes of the pool's type, with everything that those of the pool hold counted as free."""
     cluster = pool.snapshot.cluster
     nodes = np.flatnonzero((cluster.node_type == pool.kind) & cluster.node_up)
@@ -221,16 +221,16 @@ def free_room(pool: Pool) -> Room:
             at = place.get(int(cluster.device_node[device]))
             if at is not None:
                 free[at, 0] -= 1
-    return Room(nodes, free)
+    return NodeRoom(nodes, free)
 
 
-def deal(task: JointTask, demand: JointDemand, room: Room, kind: int, shunned: Collection[int] = ()) -> Seats | None:
+def deal(task: JointTask, demand: JointDemand, room: NodeRoom, kind: int, shunned: Collection[int] = ()) -> Seats | None:
     """Seats on the fewest nodes, those with most CPUs (then GPUs) free first, dealt round; else as many as fit; None: nothing.
 
     Uses `shunned` nodes only where no others have room.
     """
     if len(shunned):
-        elsewhere = Room(room.nodes, np.where(np.isin(room.nodes, list(shunned))[:, None], 0.0, room.free))
+        elsewhere = NodeRoom(room.nodes, np.where(np.isin(room.nodes, list(shunned))[:, None], 0.0, room.free))
         found = deal(task, demand, elsewhere, kind)
         if found is not None and found.task == task and room.take(found, demand):
             return found
@@ -250,7 +250,7 @@ def deal(task: JointTask, demand: JointDemand, room: Room, kind: int, shunned: C
     return balance(task, demand, room, kind, first=True)
 
 
-def balance(task: JointTask, demand: JointDemand, room: Room, kind: int, *, first: bool = False) -> Seats | None:
+def balance(task: JointTask, demand: JointDemand, room: NodeRoom, kind: int, *, first: bool = False) -> Seats | None:
     """Workers and servers in turn, each on the node with most CPUs (then GPUs) free, or the first with room; a job needs one of both."""
     before, seats = room.free.copy(), Seats(kind, [], [])
     for turn in range(max(task)):

@@ -11,7 +11,7 @@ from gantline.core.cluster import Cluster
 from gantline.core.errors import RefusedError, TraceError, UsageError
 from gantline.engine.drivers.simulation import Simulation
 from gantline.engine.imitations.registry import profiles_of, profiles_summary
-from gantline.engine.lost_turns import Incident
+from gantline.engine.policy_failures import Incident
 from gantline.models.goodput.measured import Profiles
 from gantline.systems.optimus.policies.policy import Optimus
 from gantline.systems.pollux.imitation.deciders import LIMIT, OptimusInPollux, PolluxInItsSimulator, TiresiasInPollux

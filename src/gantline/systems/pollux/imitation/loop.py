@@ -16,8 +16,7 @@ from gantline.engine.drivers.simulation import Simulation
 from gantline.engine.imitations.intervals import DeviceSeats, HeldInterval, write_intervals, write_jobs
 from gantline.models.goodput.fit import fit, fit_like_artifact
 from gantline.models.goodput.measured import Shape, packed_shape
-from gantline.models.goodput.observations import LOG_STEP, Observations
-from gantline.models.goodput.speed_model import step_time
+from gantline.models.goodput.speed_model import LOG_STEP, Observations, step_time
 from gantline.systems.pollux.imitation.jobs import RESTART, Nodes, PolluxJob, shape_of
 
 _PATIENCE = 200  # intervals in which jobs are there and none progresses, after which a run is given up

@@ -13,12 +13,12 @@ from gantline.core.policy import Policy
 from gantline.core.tables import Tables
 from gantline.engine.drivers.simulation import Simulation
 from gantline.engine.imitations.intervals import write_jobs, write_spells
-from gantline.models.throughput_model import ThroughputModel
+from gantline.models.sharing.throughput_model import ThroughputModel
 from gantline.policies.recorded import Recorded
 from gantline.systems.shockwave.imitation.jobs import SAMPLES, ShockwaveJob, fairness, mean_contention
 from gantline.systems.shockwave.imitation.loop import Chooser, RecordedRounds, ShockwaveRounds
 from gantline.systems.shockwave.imitation.planner import Planner
-from gantline.systems.shockwave.imitation.shares import RULES, Turns
+from gantline.systems.shockwave.imitation.shares import RULES, ShareTurns
 from gantline.systems.shockwave.policies import Shockwave
 from gantline.traces.trace import Trace
 
@@ -93,7 +93,7 @@ def _chooser(policy: Policy, jobs: list[ShockwaveJob]) -> Chooser:
         return Planner(policy.makespan, policy.power, policy.largest, policy.window, policy.calibrates, policy.told, policy.beat)
     if isinstance(policy, Recorded):
         return RecordedRounds(policy.table, jobs)
-    return Turns(_BASELINES[policy.name])
+    return ShareTurns(_BASELINES[policy.name])
 
 
 def _write_result(simulation: Simulation, rounds: ShockwaveRounds) -> None:

@@ -10,7 +10,7 @@ from scipy import sparse
 from scipy.optimize import linear_sum_assignment
 
 from gantline.core.arrays import Floats
-from gantline.models.solvers.embedded import feasible_point
+from gantline.models.solvers.feasible_point import feasible_point
 from gantline.systems.shockwave.imitation.jobs import ShockwaveJob
 from gantline.systems.shockwave.imitation.loop import Chooser, ShockwaveRounds
 
@@ -195,7 +195,7 @@ _BETWEEN_RESETS = 1000.0
 
 
 @dataclass
-class Turns(Chooser):
+class ShareTurns(Chooser):
     """What each job has received since the last reset, and which is next."""
 
     rule: Rule

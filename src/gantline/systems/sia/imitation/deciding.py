@@ -8,8 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from gantline.core.arrays import Floats
-from gantline.models.goodput.batch import ACCUMULATION, GOODPUT, LOCAL, choose_batch, split
-from gantline.models.goodput.efficiency import gain
+from gantline.models.goodput.batch import ACCUMULATION, GOODPUT, LOCAL, choose_batch, gain, split
 from gantline.models.goodput.speed_model import step_time
 from gantline.systems.sia.imitation.jobs import MeasuredType, SiaJob
 from gantline.systems.sia.imitation.rounds import RoundScheduler, SiaGrant

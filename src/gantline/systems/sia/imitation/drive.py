@@ -14,7 +14,7 @@ from gantline.core.errors import UsageError, near
 from gantline.core.policy import Policy
 from gantline.engine.drivers.simulation import Simulation
 from gantline.engine.imitations.registry import profiles_of, profiles_summary
-from gantline.engine.lost_turns import Incident
+from gantline.engine.policy_failures import Incident
 from gantline.models.goodput.measured import Application, Profiles
 from gantline.policies.node_classes import NodeClass, node_classes
 from gantline.policies.recorded import Recorded
@@ -23,7 +23,7 @@ from gantline.systems.gavel.policies.sum_policies import MaxSumThroughputPerf
 from gantline.systems.pollux.policies import Pollux
 from gantline.systems.shockwave.policies import Shockwave
 from gantline.systems.sia.imitation.deciding import Assumptions, SiaScheduler
-from gantline.systems.sia.imitation.jobs import Fitter, Kind, MeasuredType, Request, SiaJob, charges_of
+from gantline.systems.sia.imitation.jobs import Fitter, Kind, MeasuredType, SiaJob, SiaRequest, charges_of
 from gantline.systems.sia.imitation.pollux_unaware import PolluxScheduler
 from gantline.systems.sia.imitation.rounds import RoundScheduler, SiaRounds, write_result
 from gantline.systems.sia.imitation.schedulers import GavelScheduler, RecordedScheduler, ShockwaveScheduler, ThemisScheduler
@@ -84,12 +84,12 @@ def _application(profiles: Profiles, cell: dict[str, Any], trace: Trace, row: in
     return profiles[names[0]]  # the error names what is missing
 
 
-def _request(row: int, name: str, arrival: float, gpus: int, application: str, cell: dict[str, Any]) -> Request:
+def _request(row: int, name: str, arrival: float, gpus: int, application: str, cell: dict[str, Any]) -> SiaRequest:
     reserved = cell["reserved"] or ""
     kept = (reserved.partition(":")[0], int(reserved.partition(":")[2])) if reserved else None
     kind = cast(Kind, cell["kind"] or "adaptive")
     batch, weight = float(cell["batch_size"] or 0), float(cell["weight"] or 1.0)
-    return Request(row, name, arrival, application, kind, int(gpus), batch, weight, cell["type"] or "", kept)
+    return SiaRequest(row, name, arrival, application, kind, int(gpus), batch, weight, cell["type"] or "", kept)
 
 
 def _stages(text: str) -> dict[str, int]:

@@ -12,10 +12,8 @@ import numpy as np
 
 from gantline.core.arrays import Floats
 from gantline.models.goodput.fit import fit, fit_like_artifact
-from gantline.models.goodput.measured import Application, Shape, StepTimes, least_rotation
-from gantline.models.goodput.observations import Observations
-from gantline.models.goodput.pipeline import MICRO_BATCHES, Pipeline
-from gantline.models.goodput.speed_model import SpeedModel, step_time
+from gantline.models.goodput.measured import MICRO_BATCHES, Application, Pipeline, Shape, StepTimes, least_rotation
+from gantline.models.goodput.speed_model import Observations, SpeedModel, step_time
 from gantline.models.goodput.trained_job import TrainedJob
 
 # An application on one GPU type as Sia's simulator sees it: measured times, and which local batches a job or the policy considers.
@@ -132,7 +130,7 @@ Kind = Literal["adaptive", "strong-scaling", "rigid", "hybrid"]
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class SiaRequest:
     """A job as the trace describes it."""
 
     row: int
@@ -161,7 +159,7 @@ class SiaJob(TrainedJob):
 
     def __init__(
         self,
-        asked: Request,
+        asked: SiaRequest,
         application: Application,
         types: dict[str, MeasuredType],
         charges: Charges,

@@ -15,7 +15,7 @@ from scipy import sparse
 
 from gantline.core.arrays import Bools, Floats
 from gantline.core.errors import RefusedError, TraceError, UsageError, near
-from gantline.models.goodput.efficiency import gain
+from gantline.models.goodput.batch import gain
 from gantline.models.goodput.measured import packed_shape
 from gantline.models.solvers.linear_programs import LinearProgram, solve
 from gantline.policies.node_classes import NodeClass

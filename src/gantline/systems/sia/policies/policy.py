@@ -9,14 +9,13 @@ import numpy as np
 
 from gantline.core.arrays import Bools, Floats, Ints
 from gantline.core.columns import Option
+from gantline.core.constraints import parameter
 from gantline.core.phases import PENDING, RUNNING, STARTING
 from gantline.core.plan import Assignments, Plan
 from gantline.core.policy import Policy
 from gantline.core.snapshot import Snapshot
-from gantline.core.takes import parameter
 from gantline.models.model import overrides
-from gantline.policies.elastic.held_devices import NamedDevices
-from gantline.policies.elastic.layouts import LAYOUT, LAYOUTS, MOVE_COST, TypeLayout
+from gantline.policies.elastic.layouts import LAYOUT, LAYOUTS, MOVE_COST, NamedDevices, TypeLayout
 from gantline.systems.sia.policies.program import Configurations, choose_configurations, costs, normalised, restart_factor
 
 # The options of jobs as columns of Sia's program: those that they list, and sizes from the range that they accept.

@@ -130,8 +130,7 @@ def allocation_by_lot(bids: Sequence[Bid], offer: Ints, lots: Floats) -> Auction
     split, keep = _Split.of(bids, offer), np.ones(len(bids))
     bidder, _, need, gain, free = split.program
     limits = split.of_others - np.log(np.maximum(lots[split.missed], np.finfo(np.float64).tiny))
-    won = split.column[split.column >= 0]
-    keep[split.missed] = less_without(bidder, need, gain, free, len(bids), won, split.missed, limits.tolist())
+    keep[split.missed] = less_without(bidder, need, gain, free, len(bids), split.missed, limits.tolist())
     return AuctionOutcome(split.row, keep)
 
 

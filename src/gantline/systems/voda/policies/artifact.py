@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from gantline.core.arrays import Floats, Ints
 from gantline.core.columns import Option
 from gantline.core.jit import compiled
+from gantline.policies.elastic.policies import CROWD, in_order, order_by
 from gantline.policies.elastic.pools import Pool
-from gantline.policies.elastic.sharing import CROWD, in_order, order_by
 from gantline.systems.ffdl.policies import relax
 
 Singles = NDArray[np.float32]

@@ -10,13 +10,12 @@ from typing import Any
 import numpy as np
 
 from gantline.core.arrays import Floats, Ints
+from gantline.core.constraints import parameter
 from gantline.core.plan import Plan
 from gantline.core.snapshot import Snapshot
-from gantline.core.takes import parameter
-from gantline.policies.elastic.hysteresis import worth_it
-from gantline.policies.elastic.lays_out import LaysOut
+from gantline.policies.elastic.layouts import LaysOut
+from gantline.policies.elastic.policies import compact, grow_by_gain, grow_in_turns, in_order, order_by, worth_it
 from gantline.policies.elastic.pools import RATE_LIMIT, Pool, plan_of, share_again
-from gantline.policies.elastic.sharing import compact, grow_by_gain, grow_in_turns, in_order, order_by
 from gantline.systems.afs.policies import apathetic_shares
 from gantline.systems.ffdl.policies import best_sum
 from gantline.systems.voda.policies.artifact import by_the_letter

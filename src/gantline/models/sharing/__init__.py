@@ -1,0 +1,1 @@
+"""Jobs that share devices: measured pairs, throughput tables, and models of how such jobs slow each other down."""
