@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gantline.core.arrays import Floats
+from gantline.core.constraints import param
 from gantline.core.policy import OrderPolicy
 from gantline.core.snapshot import Snapshot
-from gantline.live.service.results_folder import about
 
 
 @dataclass(frozen=True)
@@ -84,7 +84,7 @@ class LeastAttainedService(OrderPolicy):
 
     service: str = field(
         default="time",
-        metadata=about("what counts as service: 'time' (seconds run) or 'gpu-time' (GPU-seconds)", one_of=("time", "gpu-time")),
+        metadata=param("what counts as service: 'time' (seconds run) or 'gpu-time' (GPU-seconds)", one_of=("time", "gpu-time")),
     )
 
     def key(self, snapshot: Snapshot) -> NDArray[np.float64]:

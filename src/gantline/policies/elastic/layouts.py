@@ -17,10 +17,10 @@ import numpy as np
 
 from gantline.core.arrays import Bools, Ints
 from gantline.core.columns import Option
+from gantline.core.constraints import param
 from gantline.core.jit import kernel
 from gantline.core.policy import Policy
 from gantline.core.snapshot import Snapshot
-from gantline.live.service.results_folder import about
 from gantline.policies.elastic.packing import defragment, fits_buddies, pack, place_buddies, rearrange
 from gantline.policies.elastic.pools import Pool, SeatsOf, free_or_held_by
 
@@ -253,8 +253,8 @@ def _spread(now: Ints, largest: int) -> bool:
 class LaysOut(Policy):
     """Shares out devices, and may say which."""
 
-    layout: str = field(default="engine", kw_only=True, metadata=about(LAYOUT, one_of=LAYOUTS))
-    move_cost: str = field(default="auto", kw_only=True, metadata=about(MOVE_COST, one_of=("auto",), low=0.0, finite=True, unit="seconds"))
+    layout: str = field(default="engine", kw_only=True, metadata=param(LAYOUT, one_of=LAYOUTS))
+    move_cost: str = field(default="auto", kw_only=True, metadata=param(MOVE_COST, one_of=("auto",), low=0.0, finite=True, unit="seconds"))
 
     @property
     def seats(self) -> SeatsOf | None:
