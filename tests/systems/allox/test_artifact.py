@@ -15,8 +15,8 @@ from gantline.core.arrays import Floats, Ints
 from gantline.core.errors import RefusedError
 from gantline.simulator.simulate import simulate
 from gantline.systems.allox.imitation.irfsim import CPU, GPU, IrfsimTask, User
-from gantline.systems.allox.imitation.java_sort import ContradictoryError, java_sort
 from gantline.systems.allox.imitation.matching import choose_jobs, match_slots
+from gantline.systems.allox.imitation.methods import ContradictoryError, java_sort
 
 AGE = 500.0
 

@@ -28,8 +28,7 @@ from gantline.systems.allox.imitation import methods
 from gantline.systems.allox.imitation.irfsim import CPU, GPU, IRFsim, IrfsimTask
 from gantline.systems.allox.imitation.matching import allox
 from gantline.systems.allox.policies.decision import read_weights
-from gantline.systems.allox.policies.fillings import AlloXPlus
-from gantline.systems.allox.policies.policy import AlloX
+from gantline.systems.allox.policies.policy import AlloX, AlloXPlus
 from gantline.traces.option_estimates import error_column
 from gantline.traces.options import parse_options
 from gantline.traces.trace import Trace
