@@ -17,7 +17,7 @@ import numpy as np
 from scipy.optimize import linear_sum_assignment
 
 from gantline.core.arrays import Floats, Ints
-from gantline.systems.allox.policies.matching import match
+from gantline.systems.allox.policies.matching import Matching, State, match, to_ticks
 
 Instance = tuple[Floats, Ints, Floats]
 
@@ -55,6 +55,15 @@ def by_scipy(given: Instance, positions: int) -> float:
     return float(cost[rows, columns].sum())
 
 
+def solve(given: Instance, names: Ints | None = None, state: State | None = None) -> tuple[Matching, State]:
+    """Match the jobs; without names they are numbered."""
+    times, kinds, release = given
+    ticks, until = to_ticks(times, release)
+    found = match(ticks, kinds, until, np.ones(len(kinds), dtype=bool), np.arange(len(times)) if names is None else names, state)
+    assert found is not None
+    return found
+
+
 def median_ms(act: Callable[[int], object], repeats: int) -> float:
     """Median CPU time of calls that are told their number."""
     taken = []
@@ -68,11 +77,11 @@ def median_ms(act: Callable[[int], object], repeats: int) -> float:
 def measure(jobs: int, machines: int, repeats: int) -> tuple[float, float, int, int]:
     """Milliseconds carried over and from nothing, repairs in the median step, deepest position."""
     given = instance(jobs, machines, seed=1)
-    found, state = match(*given)
+    found, state = solve(given)
     events = [changed(given, seed) for seed in range(repeats)]
-    carried = median_ms(lambda i: match(*events[i][0], jobs=events[i][1], state=state), repeats)
-    fresh = median_ms(lambda i: match(*events[i][0]), min(repeats, 5))
-    repairs = sorted(match(*event, jobs=names, state=state)[0].repairs for event, names in events)
+    carried = median_ms(lambda i: solve(*events[i], state), repeats)
+    fresh = median_ms(lambda i: solve(events[i][0]), min(repeats, 5))
+    repairs = sorted(solve(event, names, state)[0].repairs for event, names in events)
     return carried, fresh, repairs[len(repairs) // 2], int(found.position.max())
 
 
@@ -82,7 +91,7 @@ def main() -> None:
     parser.add_argument("--machines", type=int, default=2000)
     parser.add_argument("--repeats", type=int, default=15)
     given = parser.parse_args()
-    match(*instance(4, 8, seed=0))
+    solve(instance(4, 8, seed=0))
     print("compiled; measuring", file=sys.stderr)
 
     carried, fresh, repairs, deepest = measure(given.jobs, given.machines, given.repeats)

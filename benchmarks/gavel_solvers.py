@@ -16,19 +16,14 @@ from time import process_time
 import numpy as np
 
 from gantline.models.solvers.linear_programs import solve
-from gantline.systems.gavel.policies.allocation import Allocation
-from gantline.systems.gavel.policies.finish_time_fairness import finish_time_fairness
+from gantline.systems.gavel.policies.allocation import Allocation, isolated_throughput
+from gantline.systems.gavel.policies.fair_policies import max_min_fairness, normaliser, strategy_proof, water_filling
+from gantline.systems.gavel.policies.finish_policies import finish_time_fairness, makespan
 from gantline.systems.gavel.policies.instance import Instance
-from gantline.systems.gavel.policies.kinds import apart, kinds
-from gantline.systems.gavel.policies.makespan import makespan
-from gantline.systems.gavel.policies.max_min_fairness import max_min_fairness, normaliser
-from gantline.systems.gavel.policies.partition import solve_in_parts
-from gantline.systems.gavel.policies.program import constraints
-from gantline.systems.gavel.policies.shares import isolated_throughput
+from gantline.systems.gavel.policies.optimised import solve_in_parts
+from gantline.systems.gavel.policies.program import apart, constraints, kinds
 from gantline.systems.gavel.policies.solving import level_program
-from gantline.systems.gavel.policies.strategy_proof import strategy_proof
-from gantline.systems.gavel.policies.throughput_sum import max_sum_throughput
-from gantline.systems.gavel.policies.water_filling import water_filling
+from gantline.systems.gavel.policies.sum_policies import max_sum_throughput
 
 MODELS, TYPES = 26, 3
 Stream = Callable[[int], Instance]

@@ -12,7 +12,7 @@ import polars as pl
 import pytest
 
 from gantline.core.errors import NotFoundError, UsageError
-from gantline.systems.gavel.generator_models import TEMPLATES, throughput_key
+from gantline.systems.gavel.generator import TEMPLATES, throughput_key
 from gantline.traces.generators import generate
 from gantline.traces.options import losses_of, parse_options
 from gantline.traces.stats import stats

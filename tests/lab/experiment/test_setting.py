@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from gantline.core.errors import GantlineError, NotFoundError, RefusedError, UsageError
 from gantline.lab.experiment.setting import Setting, run_setting
 from gantline.lab.experiment.trace_source import TraceSource
-from gantline.systems.gavel.generator_models import TEMPLATES, throughput_key
+from gantline.systems.gavel.generator import TEMPLATES, throughput_key
 
 DAY = TraceSource(generator="day", settings={"jobs": 60})
 JOBS = "job,arrival,gpus,duration\na,0,1,100\nb,10,2,50\nc,20,1,30\n"

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 import numpy as np
 from tests.oracles.irfsim import CPU, GPU, IRFsim, Task
 
-from gantline.systems.allox.policies.allox import Machines, Waiting, decide
-from gantline.systems.allox.policies.columns import State
-from gantline.systems.allox.policies.ways import Pool, Ways, Worth, dominant_share
+from gantline.systems.allox.policies.baselines import Pool, Ways, Worth
+from gantline.systems.allox.policies.decision import Machines, Waiting, decide
+from gantline.systems.allox.policies.matching import State
 
 Tasks = list[Task]
 
@@ -58,8 +58,7 @@ def progress_gains(time: np.ndarray, need: np.ndarray, capacity: np.ndarray) -> 
     """
     jobs, types = time.shape
     fastest = types - 1 - np.argmin(time[:, ::-1], axis=1)
-    rates = Worth.separate(len(capacity))
-    share = np.array([dominant_share(need[j, fastest[j]], capacity, rates.group, rates.value) for j in range(jobs)], dtype=float)
+    share = Worth.separate(len(capacity)).dominant_share(need[np.arange(jobs), fastest], capacity)
     best = time[np.arange(jobs), fastest]
     slowdown = np.where(np.isfinite(time), best[:, None] / time, 0.0)
     return share[:, None] * slowdown

@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 from tests.oracles.irfsim import IRFsim, Task, load
 from tests.systems.allox import reference
 from tests.systems.allox.columns_of import AlloX
+from tests.systems.allox.in_seconds import match, single
 
 from gantline.core.errors import UsageError
-from gantline.systems.allox.policies.allox import Machines, Waiting, decide
-from gantline.systems.allox.policies.matching import match
+from gantline.systems.allox.policies.decision import Machines, Waiting, decide
 
 CPU, GPU = 0, 1
 NO_MORE = np.zeros(0)
@@ -33,7 +33,7 @@ def start(waiting: Waiting, given: Machines, *, score: list[float] | None = None
 def jobs(*rows: tuple[int, float, float], gain: float = 0.1) -> Waiting:
     """Jobs of (user, CPU time, GPU time), all there from the beginning."""
     time = np.array([row[1:] for row in rows])
-    return Waiting.single(np.array([row[0] for row in rows]), np.zeros(len(rows)), time, np.full(time.shape, gain))
+    return single(np.array([row[0] for row in rows]), np.zeros(len(rows)), time, np.full(time.shape, gain))
 
 
 def test_all_heads_start_when_everyone_competes() -> None:
@@ -75,7 +75,7 @@ def test_an_idle_machine_is_taken_before_one_that_should_be_free_by_now() -> Non
 def test_memory_holds_a_job_back_but_not_the_others() -> None:
     time = np.array([[5.0], [7.0]])
     need = np.array([[[90.0]], [[10.0]]])
-    waiting = Waiting.single(np.zeros(2, dtype=np.int64), np.zeros(2), time, need=need)
+    waiting = single(np.zeros(2, dtype=np.int64), np.zeros(2), time, need=need)
     assert start(waiting, machines([0, 0], [0.0, 0.0], free=np.array([64.0]))) == [(1, 0)]
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -12,12 +14,9 @@ from tests.oracles.java_sort import java_sorted
 from gantline.core.arrays import Floats, Ints
 from gantline.core.errors import RefusedError
 from gantline.simulator.simulate import simulate
-from gantline.systems.allox.imitation.clock import advance
-from gantline.systems.allox.imitation.event import choose_jobs, match_event, poorest_first
-from gantline.systems.allox.imitation.reading import IrfsimJobs, IrfsimPool, build_world
-from gantline.systems.allox.imitation.solver import match_slots
-from gantline.systems.allox.imitation.sort import BROKEN, FINE, java_sort, scratch
-from gantline.systems.allox.imitation.world import CPU, GPU, World
+from gantline.systems.allox.imitation.irfsim import CPU, GPU, IrfsimTask, User
+from gantline.systems.allox.imitation.matching import choose_jobs, match_slots
+from gantline.systems.allox.imitation.methods import ContradictoryError, java_sort
 
 AGE = 500.0
 
@@ -29,7 +28,7 @@ def test_pairs_are_sorted_by_the_comparisons_that_java_makes(size: int) -> None:
         arrival = np.sort(rng.uniform(0.0, 1000.0, size))
         reported = rng.uniform(1.0, 1.0 + spread, (size, 2))
         reported[: size // 3].sort(axis=0)
-        order = np.arange(2 * size)
+        order = list(range(2 * size))
 
         def compare(a: int, b: int, arrival: Floats = arrival, reported: Floats = reported) -> int:
             old, other = 1200.0 - arrival[a // 2] >= AGE, 1200.0 - arrival[b // 2] >= AGE
@@ -37,15 +36,17 @@ def test_pairs_are_sorted_by_the_comparisons_that_java_makes(size: int) -> None:
                 return -1 if old else 1
             return int(reported[a // 2, a % 2] - reported[b // 2, b % 2])
 
-        old = np.repeat(1200.0 - arrival >= AGE, 2).astype(np.float64)
-        code = java_sort(order, reported.reshape(-1), old, np.empty(2 * size, dtype=np.int64), scratch())
+        def before(a: int, b: int, compare: Callable[[int, int], int] = compare) -> bool:
+            return compare(a, b) < 0
+
         try:
-            expected = java_sorted(np.arange(2 * size).tolist(), compare)
+            expected = java_sorted(order, compare)
         except ValueError:  # where Java notices that the comparison contradicts itself
-            assert code == BROKEN
+            with pytest.raises(ContradictoryError):
+                java_sort(order, before)
         else:
-            assert code == FINE
-            assert order.tolist() == expected
+            java_sort(order, before)
+            assert order == expected
 
 
 def test_java_order_of_a_consistent_comparison_is_any_stable_order() -> None:
@@ -91,18 +92,7 @@ def test_the_solver_makes_the_same_choices_with_fifty_jobs() -> None:
     assert match_slots(avail, kind, arrival, time).tolist() == [expected.index(job) for job in range(50)]
 
 
-def waiting_jobs(count: int, on_cpu: Floats, on_gpu: Floats, memory: float) -> World:
-    """Jobs of one user on one GPU and one CPU node with 64 GB each, all of them queued."""
-    both = np.stack((on_cpu, on_gpu), axis=1)
-    jobs = IrfsimJobs(np.arange(count), np.ones((count, 2)), np.full((count, 2), memory), both, both)
-    world = build_world(jobs, np.zeros(count, dtype=np.int64), np.zeros(count), 1, IrfsimPool("gpu", "cpu", 1, 1, 1.0, 128.0, 64.0), False)
-    advance(world)
-    return world
-
-
 def test_a_job_that_lacks_memory_is_refused_where_the_original_hangs() -> None:
-    world = waiting_jobs(1, np.array([9.0]), np.array([5.0]), 129.0)
-    assert match_event(world, np.arange(1), np.array([GPU, CPU]), 1.0) == 0
     large = {"job": "large", "arrival": 0.0, "gpus": 1, "duration": 5.0, "options": "gpu:1/0/90=5|cpu:0/20/1=900"}
     other = {"job": "other", "arrival": 0.0, "gpus": 1, "duration": 9.0, "options": "gpu:1/0/90=9|cpu:0/20/1=900"}
     with pytest.raises(RefusedError, match="lacks memory, and the original would try it for ever"):
@@ -111,15 +101,10 @@ def test_a_job_that_lacks_memory_is_refused_where_the_original_hangs() -> None:
 
 def test_the_size_limit_takes_the_shortest_on_either_device() -> None:
     count = 80
-    world = waiting_jobs(count, np.arange(count, 0, -1.0), np.arange(1.0, count + 1), 1.0)
-    chosen = np.empty(52, dtype=np.int64)
-    found = choose_jobs(world, np.array([0]), np.arange(count), chosen)
-    assert sorted(chosen[:found].tolist()) == [*range(25), *range(count - 25, count)]
-
-
-def test_a_user_who_catches_up_stays_behind_those_it_was_sorted_behind() -> None:
-    active = np.array([0, 1, 2])
-    poorest_first(np.array([0.5, 0.1, 0.5]), active)
-    assert active.tolist() == [1, 0, 2]  # at first equal ones go by name
-    poorest_first(np.array([0.5, 0.5, 0.5]), active)
-    assert active.tolist() == [1, 0, 2]  # the sort is in place: user 1 is not put behind user 0 again
+    waiting = [
+        IrfsimTask(row, 0, 0.0, row, [1.0, 1.0], [1.0, 1.0], times, times)
+        for row in range(count)
+        if (times := [float(count - row), 1.0 + row])
+    ]
+    chosen = choose_jobs([User(1.0, waiting)])
+    assert sorted(job.row for job in chosen) == [*range(25), *range(count - 25, count)]

@@ -13,17 +13,21 @@ from tests.systems.allox import columns_of, reference
 
 from gantline.core.errors import UsageError
 from gantline.systems.allox.policies import baselines
-from gantline.systems.allox.policies.fill import FillMisfit
-from gantline.systems.allox.policies.ways import Pool, Ways, Worth, exchange_rates, interchangeable
+from gantline.systems.allox.policies.baselines import FillMisfit, Pool, Ways, Worth, exchange_rates, interchangeable
 
 CPU_NEED, GPU_NEED = (20.0, 0.0, 8.0), (0.0, 1.0, 2.0)
 GPU_FIRST = np.array([1, 0])
 COMPUTE = np.array([True, True, False])
 
 
+def pool_of(capacity: np.ndarray, used: np.ndarray) -> Pool:
+    """A pool in which everything not used is free."""
+    return Pool(capacity, capacity - used.sum(axis=0), used, np.ones(len(used)))
+
+
 def cluster(gpus: int = 2, nodes: int = 2, users: int = 2, used: list[list[float]] | None = None) -> Pool:
     capacity = np.array([20.0 * nodes, gpus, 64.0 * (gpus + nodes)])
-    return Pool.of(capacity, np.zeros((users, 3)) if used is None else np.array(used, dtype=float))
+    return pool_of(capacity, np.zeros((users, 3)) if used is None else np.array(used, dtype=float))
 
 
 def either(*jobs: tuple[int, float, float]) -> Ways:
@@ -47,7 +51,7 @@ def test_drf_gives_the_example_of_its_paper() -> None:
     need = np.array([[1.0, 4.0]] * 5 + [[3.0, 1.0]] * 5)
     owner = np.array([0] * 5 + [1] * 5)
     ways = Ways(owner, np.arange(10), np.zeros(10, dtype=np.int64), np.ones(10), need)
-    started = baselines.drf(ways, Pool.of(np.array([9.0, 18.0]), np.zeros((2, 2))), order="fifo")
+    started = baselines.drf(ways, pool_of(np.array([9.0, 18.0]), np.zeros((2, 2))), order="fifo")
     assert np.bincount(owner[started]).tolist() == [3, 2]
 
 
@@ -202,6 +206,6 @@ def test_mistakes_are_named() -> None:
     with pytest.raises(UsageError, match="job 1 has the estimated time 0 on type 0"):
         either((0, 5, 5), (0, 0, 5))
     with pytest.raises(UsageError, match="positive weight"):
-        Pool.of(np.ones(2), np.zeros((1, 2)), weight=np.array([0.0]))
+        Pool(np.ones(2), np.ones(2), np.zeros((1, 2)), np.array([0.0]))
     with pytest.raises(UsageError, match="no resource is marked"):
         interchangeable(np.ones(2), np.array([False, False]))

@@ -5,10 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from gantline import simulate
-from gantline.systems.allox.policies.allox import Decision, Machines, Waiting
-from gantline.systems.allox.policies.behind import behind_gangs
+from gantline.systems.allox.policies.decision import Decision, Machines, Waiting, behind_gangs
 
-NOTHING = Decision(np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64), np.zeros(1), 1)
+NOTHING = Decision(np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64), 1)
 
 
 def waiting(times: list[list[float]], widths: list[list[int]]) -> Waiting:

@@ -9,12 +9,13 @@ import pytest
 from tests.oracles.scheduling import first_of_the_best, least_total
 from tests.systems.allox import reference
 from tests.systems.allox.from_scratch import match_from_scratch
+from tests.systems.allox.in_seconds import Schedule, match
 
 from gantline.core.errors import UsageError
-from gantline.systems.allox.policies.matching import Matching, match
+from gantline.systems.allox.policies.matching import match as match_ticks
 
 
-def schedule_of(found: Matching) -> list[list[int]]:
+def schedule_of(found: Schedule) -> list[list[int]]:
     """Per machine in use its jobs, first to last."""
     return [
         [int(j) for j in np.argsort(found.begin, kind="stable") if found.machine[j] == machine]
@@ -109,10 +110,13 @@ def test_no_jobs_match_nothing() -> None:
     assert again.total == 1.0
 
 
+def test_a_job_that_can_run_on_none_of_the_machines_has_no_matching() -> None:
+    ticks = np.array([[1, -1], [1, 4]])
+    assert match_ticks(ticks, np.array([0]), np.array([0]), np.array([True]), np.arange(2), None) is None
+
+
 def test_mistakes_are_named() -> None:
     one_cpu = np.array([0])
-    with pytest.raises(UsageError, match=r"jobs \[7\] can run on none of the machines"):
-        match(np.array([[1.0, 1.0], [np.inf, 4.0]]), one_cpu, np.array([0.0]), jobs=np.array([3, 7]))
     with pytest.raises(UsageError, match="row 1 has a duration of zero or below"):
         match(np.array([[1.0], [0.0]]), one_cpu, np.array([0.0]))
     with pytest.raises(UsageError, match="machine 0 has no release time"):

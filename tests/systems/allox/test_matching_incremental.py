@@ -7,9 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.systems.allox.from_scratch import match_from_scratch
+from tests.systems.allox.in_seconds import match
 
 from gantline.core.memory import decode, encode
-from gantline.systems.allox.policies.matching import State, match
+from gantline.systems.allox.policies.matching import State
 
 TYPES = 3
 EVENTS = st.lists(

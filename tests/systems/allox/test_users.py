@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from gantline.systems.allox.policies.users import let_in
+from gantline.systems.allox.policies.decision import let_in
 
 EVERYONE = np.ones(4, dtype=bool)
 

@@ -10,13 +10,11 @@ import pytest
 
 from gantline.core.errors import NotFoundError
 from gantline.systems.gavel.policies.allocation import effective_throughput
-from gantline.systems.gavel.policies.blind import mean_speed, speed_of, unit_speed
-from gantline.systems.gavel.policies.finish_time_fairness import finish_time_fairness
+from gantline.systems.gavel.policies.fair_policies import max_min_fairness, nash_welfare, strategy_proof, water_filling
+from gantline.systems.gavel.policies.finish_policies import finish_time_fairness
 from gantline.systems.gavel.policies.instance import Entity, Instance
-from gantline.systems.gavel.policies.max_min_fairness import max_min_fairness
+from gantline.systems.gavel.policies.optimised import mean_speed, speed_of, unit_speed
 from gantline.systems.gavel.policies.solving import Solving
-from gantline.systems.gavel.policies.strategy_proof import nash_welfare, strategy_proof
-from gantline.systems.gavel.policies.water_filling import water_filling
 
 TWO = Instance.of(
     types=("k80", "p100", "v100"),

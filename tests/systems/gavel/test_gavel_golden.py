@@ -16,20 +16,14 @@ import numpy as np
 import pytest
 from tests.systems.gavel.feasible import excess
 
-from gantline.systems.gavel.policies.allocation import Allocation, effective_throughput
-from gantline.systems.gavel.policies.allox import allox
-from gantline.systems.gavel.policies.blind import speed_of, unit_speed
-from gantline.systems.gavel.policies.fifo import fifo_artifact
-from gantline.systems.gavel.policies.finish_time_fairness import finish_time_fairness
-from gantline.systems.gavel.policies.gandiva import gandiva
+from gantline.systems.gavel.policies.allocation import Allocation, effective_throughput, isolated, proportional
+from gantline.systems.gavel.policies.fair_policies import max_min_fairness, normaliser, strategy_proof, water_filling
+from gantline.systems.gavel.policies.finish_policies import finish_time_fairness, makespan
 from gantline.systems.gavel.policies.instance import Entity, Instance
-from gantline.systems.gavel.policies.makespan import makespan
-from gantline.systems.gavel.policies.max_min_fairness import max_min_fairness, normaliser
-from gantline.systems.gavel.policies.shares import isolated, proportional
+from gantline.systems.gavel.policies.optimised import speed_of, unit_speed
+from gantline.systems.gavel.policies.plain_policies import allox, fifo_artifact, gandiva
 from gantline.systems.gavel.policies.solving import ARTIFACT
-from gantline.systems.gavel.policies.strategy_proof import strategy_proof
-from gantline.systems.gavel.policies.throughput_sum import max_throughput_per_cost
-from gantline.systems.gavel.policies.water_filling import water_filling
+from gantline.systems.gavel.policies.sum_policies import max_throughput_per_cost
 
 FILE = Path(__file__).parents[3].parent / "shared/reference/gavel/reference/policy_golden_values.json"
 CASES: list[dict[str, Any]] = json.loads(FILE.read_text()) if FILE.exists() else []

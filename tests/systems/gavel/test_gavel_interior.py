@@ -8,16 +8,15 @@ import pytest
 from scipy import sparse
 
 from gantline.core.arrays import Floats
-from gantline.systems.gavel.policies.central import (
+from gantline.systems.gavel.policies.instance import Instance
+from gantline.systems.gavel.policies.program import Program, apart, constraints, kinds
+from gantline.systems.gavel.policies.solving import (
     maximise_gain,
     maximise_level,
     maximise_welfare,
     minimise_ratio,
     throughput_of,
 )
-from gantline.systems.gavel.policies.instance import Instance
-from gantline.systems.gavel.policies.kinds import apart, kinds
-from gantline.systems.gavel.policies.program import Program, constraints
 
 
 def model(program: Program) -> tuple[cp.Variable, cp.Expression, list[cp.Constraint]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from gantline.systems.gavel.policies.instance import Instance
-from gantline.systems.gavel.policies.kinds import group, kinds
+from gantline.systems.gavel.policies.program import group, kinds
 
 
 def test_equal_rows_are_one_kind_in_order_of_appearance() -> None:
@@ -57,7 +57,7 @@ def test_lopsided_pairs_of_equal_jobs_separate_the_two() -> None:
 
 
 def test_grouping_survives_equal_hash_values(monkeypatch) -> None:  # type: ignore[no-untyped-def]
-    from gantline.systems.gavel.policies import kinds as module
+    from gantline.systems.gavel.policies import program as module
 
     monkeypatch.setattr(module, "_mix", lambda values: values * np.uint64(0))
     first, number = group(np.array([[1.0, 2.0], [2.0, 2.0], [1.0, 2.0]]))

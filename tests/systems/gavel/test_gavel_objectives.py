@@ -12,14 +12,12 @@ from tests.systems.gavel.feasible import excess
 
 from gantline.core.arrays import Floats
 from gantline.core.errors import UsageError
-from gantline.systems.gavel.policies.allocation import Allocation, effective_throughput
-from gantline.systems.gavel.policies.finish_time_fairness import finish_time_fairness
+from gantline.systems.gavel.policies.allocation import Allocation, effective_throughput, isolated_throughput
+from gantline.systems.gavel.policies.fair_policies import max_min_fairness, normaliser
+from gantline.systems.gavel.policies.finish_policies import finish_time_fairness, last_feasible_probe, makespan
 from gantline.systems.gavel.policies.instance import Instance
-from gantline.systems.gavel.policies.makespan import last_feasible_probe, makespan
-from gantline.systems.gavel.policies.max_min_fairness import max_min_fairness, normaliser
-from gantline.systems.gavel.policies.shares import isolated_throughput
 from gantline.systems.gavel.policies.solving import ARTIFACT, Solving
-from gantline.systems.gavel.policies.throughput_sum import max_sum_throughput, max_throughput_per_cost
+from gantline.systems.gavel.policies.sum_policies import max_sum_throughput, max_throughput_per_cost
 
 EFFICIENT = Solving(tie="efficient")
 APART = Solving(by_kinds=False)

@@ -8,9 +8,9 @@ from tests.systems.gavel.feasible import excess
 
 from gantline.core.errors import UsageError
 from gantline.systems.gavel.policies.allocation import effective_throughput
+from gantline.systems.gavel.policies.fair_policies import max_min_fairness
 from gantline.systems.gavel.policies.instance import Instance
-from gantline.systems.gavel.policies.max_min_fairness import max_min_fairness
-from gantline.systems.gavel.policies.partition import deal_devices, deal_jobs, solve_in_parts
+from gantline.systems.gavel.policies.optimised import deal_devices, deal_jobs, solve_in_parts
 
 
 def crowd(jobs: int = 64) -> Instance:

@@ -10,14 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.systems.gavel.feasible import excess
 
-from gantline.systems.gavel.policies.allocation import effective_throughput
-from gantline.systems.gavel.policies.blind import unit_speed
+from gantline.systems.gavel.policies.allocation import effective_throughput, isolated
+from gantline.systems.gavel.policies.fair_policies import max_min_fairness, normaliser, strategy_proof, water_filling
 from gantline.systems.gavel.policies.instance import Instance
-from gantline.systems.gavel.policies.max_min_fairness import max_min_fairness, normaliser
-from gantline.systems.gavel.policies.shares import isolated
+from gantline.systems.gavel.policies.optimised import unit_speed
 from gantline.systems.gavel.policies.solving import Solving
-from gantline.systems.gavel.policies.strategy_proof import strategy_proof
-from gantline.systems.gavel.policies.water_filling import water_filling
 
 EFFICIENT = Solving(tie="efficient")
 
@@ -55,9 +52,8 @@ def test_efficient_shares_leave_no_room_for_anybody(instance: Instance) -> None:
 
 def _together(instance: Instance, request: np.ndarray) -> float:  # type: ignore[type-arg]
     """The largest multiple of the requests which all jobs can have at once."""
-    from gantline.systems.gavel.policies.central import maximise_level
-    from gantline.systems.gavel.policies.kinds import apart
-    from gantline.systems.gavel.policies.program import constraints
+    from gantline.systems.gavel.policies.program import apart, constraints
+    from gantline.systems.gavel.policies.solving import maximise_level
 
     return maximise_level(constraints(instance, apart(instance)), request).level
 

@@ -12,11 +12,8 @@ from tests.systems.gavel.feasible import excess
 
 from gantline.core.errors import UsageError
 from gantline.systems.gavel.policies.allocation import Allocation, devices_used
-from gantline.systems.gavel.policies.allox import allox
-from gantline.systems.gavel.policies.draws import generator, state_of
-from gantline.systems.gavel.policies.fifo import fifo, fifo_artifact, fifo_packed, fifo_perf
-from gantline.systems.gavel.policies.gandiva import gandiva
 from gantline.systems.gavel.policies.instance import Instance
+from gantline.systems.gavel.policies.plain_policies import allox, fifo, fifo_artifact, fifo_packed, fifo_perf, gandiva, generator, state_of
 
 SPEEDS = [[0.5, 1, 2], [1, 2, 3], [2, 3, 4], [1, 1, 1]]
 

@@ -7,3 +7,5 @@ next), so it has a loop of its own, which knows AlloX and its baselines and no o
 from gantline.engine.regime import Regime
 
 REGIME = Regime(name="irfsim", tick=1.0)
+#: the same without profiling: the estimated times of a job are known when it arrives
+KNOWN = Regime(name="irfsim-known", tick=1.0)

@@ -43,7 +43,7 @@ SYSTEM = System(
         "gavel": ".imitation.rounds:run_in_rounds",
     },
     scopes={
-        "gavel": ".imitation.scope:SCOPE",
+        "gavel": ".imitation.rounds:SCOPE",
     },
     importers={
         "gavel": (".importer:read", "Gavel and Shockwave traces: 10, 12 or 7 fields, tab separated"),
@@ -56,12 +56,12 @@ SYSTEM = System(
     studies={
         "gavel-single": ".studies.continuous:GavelSingle",
         "gavel-multi": ".studies.continuous:GavelMulti",
-        "gavel-finish-time": ".studies.finish_time:GavelFinishTime",
-        "gavel-makespan": ".studies.makespan:GavelMakespan",
-        "gavel-hierarchy": ".studies.hierarchy:GavelHierarchy",
-        "gavel-cost": ".studies.cost:GavelCost",
-        "gavel-estimation": ".studies.estimation:GavelEstimation",
-        "gavel-rounds": ".studies.rounds:GavelRounds",
+        "gavel-finish-time": ".studies.continuous:GavelFinishTime",
+        "gavel-makespan": ".studies.static:GavelMakespan",
+        "gavel-hierarchy": ".studies.static:GavelHierarchy",
+        "gavel-cost": ".studies.continuous:GavelCost",
+        "gavel-estimation": ".studies.continuous:GavelEstimation",
+        "gavel-rounds": ".studies.static:GavelRounds",
     },
     also_called={
         "shockwave": "gavel",

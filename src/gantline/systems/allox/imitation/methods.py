@@ -2,248 +2,326 @@
 
 from __future__ import annotations
 
-import numpy as np
+from collections.abc import Callable, Container
+from operator import attrgetter
+from typing import Generic, TypeVar
 
-from gantline.core.arrays import Floats, Ints
-from gantline.core.jit import kernel
-from gantline.systems.allox.imitation.clock import advance
-from gantline.systems.allox.imitation.world import (
-    ARRIVAL,
-    CAPACITY,
-    CPU,
-    EVENTS,
-    GPU,
-    LENGTH,
-    LOGGED,
-    MEMORY,
-    NEEDS_MEMORY,
-    NOW,
-    OFFSET,
-    QUEUE,
-    REPORTED,
-    SAMPLE,
-    SCORE,
-    SCRATCH,
-    UNITS,
-    USED,
-    World,
-    first_job,
-    fits,
-    preempt_jobs,
-    sort_by,
-    sort_queue,
-    start,
-)
+from gantline.core.errors import RefusedError
+from gantline.systems.allox.imitation.irfsim import CPU, GPU, MEMORY, IRFsim, IrfsimTask, User
 
-DRF_FIFO, DRF, DRF_EXTENDED, EQUAL_SHARE, SJF, SRPT = 0, 1, 2, 3, 4, 5
-FULL, DONE, BROKEN, PAUSED = 0, 1, 2, 3
+Pair = tuple[IrfsimTask, int]
 
 
-@kernel
-def run_method(
-    w: World, pause: int, method: int, weight: Floats, number: Floats, on_cpu: Floats, on_gpu: Floats, shortest: Floats
-) -> int:  # fmt: skip
-    """Run until nothing is left to do, the log is nearly full, or so many events have been.
+def _least(task: IrfsimTask) -> float:
+    return min(task.reported)
 
-    ``number`` holds the memory of a node and how many cores a GPU counts as; then come the reported times per task.
-    """
-    while w.counts[LOGGED] + w.tasks.shape[1] <= w.log_codes.shape[1]:
-        if w.counts[EVENTS] >= pause:
-            return PAUSED
-        if not advance(w):
-            if w.pool[NOW] == np.inf:
-                return DONE
+
+def _on_cpu(task: IrfsimTask) -> float:
+    return task.reported[CPU]
+
+
+def _on_gpu(task: IrfsimTask) -> float:
+    return task.reported[GPU]
+
+
+def poorest(sim: IRFsim, passed: Container[int] = (), beta: float = 0.0) -> User | None:
+    """The user with queued tasks and the lowest share, the earlier name if equal. With beta, a GPU counts as so many cores."""
+    best, lowest = None, float("inf")
+    all_cores, all_gpus, all_memory = sim.capacity
+    for user in sim.users:
+        if not user.queue or id(user) in passed:
             continue
-        if method == DRF_FIFO:
-            drf_fifo(w, weight, number[0])
-        elif method == DRF:
-            drf(w, weight, shortest)
-        elif method == DRF_EXTENDED:
-            drf_extended(w, weight, number[1], on_cpu, on_gpu)
-        elif method == EQUAL_SHARE:
-            equal_share(w, on_cpu, on_gpu)
-        else:
-            if method == SRPT:
-                preempt_jobs(w)
-            start_pairs(w)
-    return FULL
-
-
-@kernel
-def poorest(w: World, weight: Floats, beta: float, passed: Ints) -> int:
-    """The user with queued tasks and the lowest share, the earlier name if equal; -1: none. With beta, a GPU counts as cores."""
-    best, lowest = -1, np.inf
-    for user in range(w.queues.shape[1]):
-        if w.queues[LENGTH, user] == 0 or passed[user]:
-            continue
-        cores, gpus, memory = w.users[USED + CPU, user], w.users[USED + GPU, user], w.users[USED + MEMORY, user]
-        share = memory / w.pool[CAPACITY + MEMORY]
+        cores, gpus, memory = user.used
+        share = memory / all_memory
         if beta > 0.0:
-            share = max(share, (cores + beta * gpus) / (w.pool[CAPACITY + CPU] + beta * w.pool[CAPACITY + GPU]))
+            share = max(share, (cores + beta * gpus) / (all_cores + beta * all_gpus))
         else:
-            share = max(share, cores / w.pool[CAPACITY + CPU], gpus / w.pool[CAPACITY + GPU])
-        share /= weight[user]
-        if share < lowest:
-            best, lowest = user, share
+            share = max(share, cores / all_cores, gpus / all_gpus)
+        if share / user.weight < lowest:
+            best, lowest = user, share / user.weight
     return best
 
 
-@kernel
-def drf_fifo(w: World, weight: Floats, whole: float) -> None:
+def drf_fifo(sim: IRFsim, whole: float) -> None:
     """GPU only, in order of arrival, a whole node's memory each; the first job that does not fit ends the event."""
-    passed = w.lists[SCRATCH + 0]
-    passed[: w.queues.shape[1]] = 0
-    while True:
-        user = poorest(w, weight, 0.0, passed)
-        if user < 0:
+    while (user := poorest(sim)) is not None:
+        job = user.queue[0]
+        job.memory = [whole, whole]
+        if not sim.fits(job, GPU):
             return
-        job = w.lists[QUEUE, w.queues[OFFSET, user]]
-        w.tasks[NEEDS_MEMORY + CPU, job], w.tasks[NEEDS_MEMORY + GPU, job] = whole, whole
-        if not fits(w, job, GPU):
-            return
-        start(w, job, GPU, job)
+        sim.start(job, GPU)
 
 
-@kernel
-def drf(w: World, weight: Floats, shortest: Floats) -> None:
+def drf(sim: IRFsim) -> None:
     """Each job on the device that it reports faster; all queues are sorted when the event begins."""
-    passed = w.lists[SCRATCH + 0]
-    passed[: w.queues.shape[1]] = 0
-    for user in range(w.queues.shape[1]):
-        sort_queue(w, user, shortest)
-    while True:
-        user = poorest(w, weight, 0.0, passed)
-        if user < 0:
-            return
-        job = first_job(w, user)
-        if job < 0:
-            passed[user] = 1
+    for user in sim.users:
+        user.queue.sort(key=_least)
+    passed: set[int] = set()
+    while (poor := poorest(sim, passed)) is not None:
+        job = poor.first_job
+        if job is None:
+            passed.add(id(poor))
             continue
-        device = CPU if w.tasks[REPORTED + CPU, job] < w.tasks[REPORTED + GPU, job] else GPU
-        if not fits(w, job, device):
+        device = CPU if job.reported[CPU] < job.reported[GPU] else GPU
+        if not sim.fits(job, device):
             return
-        start(w, job, device, job)
+        sim.start(job, device)
 
 
-@kernel
-def drf_extended(w: World, weight: Floats, beta: float, on_cpu: Floats, on_gpu: Floats) -> None:
+def drf_extended(sim: IRFsim, beta: float) -> None:
     """GPU first; the fallback starts the CPU-shortest job for the time and with the demand of the GPU-shortest one.
 
     A queue is sorted only when its user's turn comes, also if it then holds nothing but samples.
     """
-    passed = w.lists[SCRATCH + 0]
-    passed[: w.queues.shape[1]] = 0
-    while True:
-        user = poorest(w, weight, beta, passed)
-        if user < 0:
+    passed: set[int] = set()
+    while (user := poorest(sim, passed, beta)) is not None:
+        user.queue.sort(key=_on_gpu)
+        job = user.first_job
+        if job is None:
+            passed.add(id(user))
+        elif sim.fits(job, GPU):
+            sim.start(job, GPU)
+        else:
+            user.queue.sort(key=_on_cpu)
+            if not sim.fits(job, CPU):
+                return
+            sim.start(user.jobs[0], CPU, like=job)
+
+
+def equal_share(sim: IRFsim) -> None:
+    """Two fills per user: by GPU time with no cores at all (the slip), then by CPU time with memory taken off twice."""
+    cores, gpus, memory = (whole / len(sim.users) for whole in sim.capacity)
+    for user in sim.users:
+        user.queue.sort(key=_on_gpu)
+        _fill(sim, user, (0.0, gpus, memory))
+        user.queue.sort(key=_on_cpu)
+        _fill(sim, user, (cores, gpus, memory - user.used[MEMORY]))
+
+
+def _fill(sim: IRFsim, user: User, limit: tuple[float, float, float]) -> None:
+    """Start the head, sample or job, on the first device within the user's limits, as long as the pool has room for that."""
+    while user.queue:
+        head, left = user.queue[0], [most - use for most, use in zip(limit, user.used)]
+        device = next(
+            (
+                device
+                for device in (GPU, CPU)
+                if head.units[device] <= left[device] and left[1 - device] >= 0.0 and head.memory[device] <= left[MEMORY]
+            ),
+            None,
+        )
+        if device is None or not sim.fits(head, device):
             return
-        sort_queue(w, user, on_gpu)
-        job = first_job(w, user)
-        if job < 0:
-            passed[user] = 1
-            continue
-        if fits(w, job, GPU):
-            start(w, job, GPU, job)
-            continue
-        sort_queue(w, user, on_cpu)
-        if not fits(w, job, CPU):
+        sim.start(head, device)
+
+
+def _pairs(sim: IRFsim) -> list[Pair]:
+    """Pairs of job and device: poorest user first, jobs by arrival (not by when their samples ended), CPU before GPU."""
+    for user in sim.users:
+        user.queue.sort(key=attrgetter("arrival"))
+    return [(job, device) for user in sorted(sim.users, key=attrgetter("score")) for job in user.jobs for device in (CPU, GPU)]
+
+
+def _reported(pair: Pair) -> float:
+    return pair[0].reported[pair[1]]
+
+
+def shortest_pair(sim: IRFsim) -> None:
+    """The shortest pair that fits, on a slow device too (SJF)."""
+    started: set[IrfsimTask] = set()
+    for job, device in sorted(_pairs(sim), key=_reported):
+        if job not in started and sim.fits(job, device):
+            sim.start(job, device)
+            started.add(job)
+
+
+def shortest_remaining_pair(sim: IRFsim) -> None:
+    """Preempt every job, then as SJF: by total reported time, since preemption shrinks the true times only (SRPT)."""
+    sim.preempt_jobs()
+    shortest_pair(sim)
+
+
+def allox_plus(sim: IRFsim, age: float) -> None:
+    """One pair at a time, long-waiting jobs first, then by whole seconds of difference, which is not transitive, in Java's sort."""
+
+    def before(one: Pair, other: Pair) -> bool:
+        old, other_old = sim.now - one[0].arrival >= age, sim.now - other[0].arrival >= age
+        return old if old != other_old else _reported(one) - _reported(other) <= -1.0
+
+    while any(sim.fits(*pair) for pair in _pairs(sim)):
+        pairs = _pairs(sim)
+        try:
+            java_sort(pairs, before)
+        except ContradictoryError:
+            raise RefusedError(
+                "AlloXPlus' comparison contradicts itself, and the original would end here", where="--regime irfsim"
+            ) from None
+        sim.start(*next(pair for pair in pairs if sim.fits(*pair)))
+
+
+# The comparisons of Java's list sort, in order, because AlloXPlus' comparison is not transitive.
+#
+# With a consistent comparison every stable sort gives the same list. AlloXPlus compares differences cut to whole seconds, so its
+# order depends on which pairs the sort happens to compare: natural runs, extended to a least length by binary insertion, merged
+# pairwise with galloping (T. Peters' list sort, 2002, as Java 7 and later use it for lists).
+
+Item = TypeVar("Item")
+Before = Callable[[Item, Item], bool]
+
+SHORT = 32
+GALLOP = 7
+
+
+class ContradictoryError(Exception):
+    """Java refuses a comparison that contradicts itself."""
+
+
+def java_sort(items: list[Item], before: Before[Item]) -> None:
+    """Leave the items in the order in which Java's ``Collections.sort`` would; ``before`` says which of two comes first."""
+    least, odd = len(items), 0
+    while least >= SHORT:
+        odd |= least & 1
+        least >>= 1
+    least += odd
+    merger = _Merger(items, before)
+    low = 0
+    while low < len(items):
+        end = _natural_run(items, low, before)
+        extended = max(end, min(low + least, len(items)))
+        _insert(items, low, end, extended, before)
+        merger.push(low, extended - low)
+        low = extended
+    merger.finish()
+
+
+def _natural_run(items: list[Item], low: int, before: Before[Item]) -> int:
+    """Where the run that starts at ``low`` ends; a strictly falling one is turned round."""
+    end = low + 1
+    if end == len(items):
+        return end
+    falling = before(items[end], items[low])
+    end += 1
+    while end < len(items) and before(items[end], items[end - 1]) == falling:
+        end += 1
+    if falling:
+        items[low:end] = items[low:end][::-1]
+    return end
+
+
+def _insert(items: list[Item], low: int, sorted_to: int, end: int, before: Before[Item]) -> None:
+    """Binary insertion of what follows a sorted stretch."""
+    for at in range(sorted_to, end):
+        left, right = low, at
+        while left < right:
+            middle = (left + right) >> 1
+            if before(items[at], items[middle]):
+                right = middle
+            else:
+                left = middle + 1
+        items.insert(left, items.pop(at))
+
+
+class _Merger(Generic[Item]):
+    """A stack of neighbouring runs, merged so that their lengths stay balanced."""
+
+    def __init__(self, items: list[Item], before: Before[Item]) -> None:
+        self.items, self.before = items, before
+        self.runs: list[tuple[int, int]] = []  # where each begins, and its length
+        self.gallop_at = GALLOP
+
+    def push(self, low: int, length: int) -> None:
+        self.runs.append((low, length))
+        while len(self.runs) > 1:
+            size = [length for _, length in self.runs]
+            n = len(size) - 2
+            if (n > 0 and size[n - 1] <= size[n] + size[n + 1]) or (n > 1 and size[n - 2] <= size[n] + size[n - 1]):
+                self._merge(n - 1 if size[n - 1] < size[n + 1] else n)
+            elif size[n] <= size[n + 1]:
+                self._merge(n)
+            else:
+                return
+
+    def finish(self) -> None:
+        while len(self.runs) > 1:
+            n = len(self.runs) - 2
+            self._merge(n - 1 if n > 0 and self.runs[n - 1][1] < self.runs[n + 1][1] else n)
+
+    def _merge(self, i: int) -> None:
+        """Merge the i-th run with the next: from the left if the first is the shorter one, else from the right."""
+        (low, size), (middle, more) = self.runs[i : i + 2]
+        self.runs[i : i + 2] = [(low, size + more)]
+        items, end = self.items, middle + more
+        low += self._leading(items[middle], items[low:middle], 0, False)
+        if low == middle:
             return
-        start(w, first_job(w, user), CPU, job)
+        end -= self._leading(items[middle - 1], items[middle:end][::-1], 1, True)
+        if end == middle:
+            return
+        backwards = middle - low > end - middle
+        step = -1 if backwards else 1
+        merged = self._merge_ends((items[low:middle][::step], items[middle:end][::step]), backwards)
+        items[low:end] = merged[::step]
 
+    def _merge_ends(self, runs: tuple[list[Item], list[Item]], backwards: bool) -> list[Item]:
+        """Merge two runs, both turned round when the merge goes backwards.
 
-@kernel
-def equal_share(w: World, on_cpu: Floats, on_gpu: Floats) -> None:
-    """Two fills per user: by GPU time with no cores at all (the slip), then by CPU time with memory taken off twice.
+        The ``far`` one is known to begin and the other one, the ``near``, to end the result.
+        """
+        near, far = (1, 0) if backwards else (0, 1)
+        at, last = [0, 0], [len(run) for run in runs]
+        last[near] -= 1
+        merged = [runs[far][0]]
+        at[far] = 1
 
-    The original sorts for each fill. What the first sort leaves shows in draws of the second only, so one sort by both, and
-    a search for the first fill's head, come to the same.
-    """
-    users = w.queues.shape[1]
-    cores, gpus, memory = w.pool[CAPACITY + CPU] / users, w.pool[CAPACITY + GPU] / users, w.pool[CAPACITY + MEMORY] / users
-    for user in range(users):
-        while w.queues[LENGTH, user] > 0:
-            head = w.lists[QUEUE, w.queues[OFFSET, user]]
-            for i in range(w.queues[OFFSET, user] + 1, w.queues[OFFSET, user] + w.queues[LENGTH, user]):
-                if on_gpu[w.lists[QUEUE, i]] < on_gpu[head]:
-                    head = w.lists[QUEUE, i]
-            if not start_within(w, user, head, 0.0, gpus, memory):
-                break
-        stable_sort_by_two(w, user, on_cpu, on_gpu)
-        memory_left = memory - w.users[USED + MEMORY, user]
-        while w.queues[LENGTH, user] > 0 and start_within(w, user, w.lists[QUEUE, w.queues[OFFSET, user]], cores, gpus, memory_left):
-            pass
+        def take(which: int, count: int) -> bool:
+            """Whether that leaves something to compare."""
+            merged.extend(runs[which][at[which] : at[which] + count])
+            at[which] += count
+            return at[which] < last[which]
 
+        more = at[far] < last[far] and last[near] > 0
+        while more:
+            streak = [0, 0]
+            while more and max(streak) < self.gallop_at:
+                which = far if self.before(runs[1][at[1]], runs[0][at[0]]) else near
+                more = take(which, 1)
+                streak[which], streak[1 - which] = streak[which] + 1, 0
+            counts = [GALLOP, GALLOP]
+            while more and max(counts) >= GALLOP:
+                for which in (0, 1):
+                    counts[which] = self._leading(runs[1 - which][at[1 - which]], runs[which][at[which] :], which, backwards)
+                    if counts[which] and not take(which, counts[which]):
+                        more = False
+                        break
+                    more = take(1 - which, 1)
+                    if not more:
+                        break
+                else:
+                    self.gallop_at -= 1
+            if more:
+                self.gallop_at = max(self.gallop_at, 0) + 2
+        self.gallop_at = max(self.gallop_at, 1)
+        if at[near] > last[near]:
+            raise ContradictoryError
+        return merged + runs[far][at[far] :] + runs[near][at[near] :]
 
-@kernel
-def stable_sort_by_two(w: World, user: int, first: Floats, second: Floats) -> None:
-    """Sort a queue by two keys, by insertion: but for newcomers it is in that order already."""
-    low = w.queues[OFFSET, user]
-    mine = w.lists[QUEUE, low : low + w.queues[LENGTH, user]]
-    for i in range(1, mine.size):
-        task = mine[i]
-        at = i
-        while at > 0:
-            other = mine[at - 1]
-            if first[other] < first[task] or (first[other] == first[task] and second[other] <= second[task]):
-                break
-            mine[at] = other
-            at -= 1
-        mine[at] = task
+    def _leading(self, key: Item, run: list[Item], which: int, backwards: bool) -> int:
+        """How many items at the front of what is left of a run go before the key of the other: by doubling steps, then bisection."""
 
+        def leads(at: int) -> bool:
+            before_item = not self.before(run[at], key) if which else self.before(key, run[at])
+            return before_item == backwards
 
-@kernel
-def start_within(w: World, user: int, task: int, cores: float, gpus: float, memory: float) -> bool:
-    """Start a sample or job on the first device within the limits, if the pool has room for that."""
-    if within(w, user, task, GPU, gpus, cores, memory):
-        device = GPU
-    elif within(w, user, task, CPU, cores, gpus, memory):
-        device = CPU
-    else:
-        return False
-    if not fits(w, task, device):
-        return False
-    start(w, task, device, task)
-    return True
-
-
-@kernel
-def within(w: World, user: int, task: int, device: int, limit: float, other_limit: float, memory: float) -> bool:
-    """Whether the demand is within the limits minus use, in all three resources: also in that of which it wants nothing."""
-    return bool(
-        w.tasks[UNITS + device, task] <= limit - w.users[USED + device, user]
-        and other_limit - w.users[USED + 1 - device, user] >= 0.0
-        and w.tasks[NEEDS_MEMORY + device, task] <= memory - w.users[USED + MEMORY, user]
-    )
-
-
-@kernel
-def list_pairs(w: World, pairs: Ints) -> int:
-    """Pairs of job and device (``2 x task + device``): poorest user first, jobs by arrival, CPU before GPU; how many there are."""
-    users = w.lists[SCRATCH + 2][: w.queues.shape[1]]
-    for user in range(w.queues.shape[1]):
-        sort_queue(w, user, w.tasks[ARRIVAL])
-    for user in range(w.queues.shape[1]):
-        users[user] = user
-    sort_by(users, w.users[SCORE])
-    count = 0
-    for user in users:
-        for i in range(w.queues[OFFSET, user], w.queues[OFFSET, user] + w.queues[LENGTH, user]):
-            if w.codes[SAMPLE, w.lists[QUEUE, i]] < 0:
-                pairs[count], pairs[count + 1] = 2 * w.lists[QUEUE, i] + CPU, 2 * w.lists[QUEUE, i] + GPU
-                count += 2
-    return count
-
-
-@kernel
-def start_pairs(w: World) -> None:
-    """Start the pairs that are reported shortest, as they fit."""
-    order, pairs, time = w.lists[SCRATCH], w.lists[SCRATCH + 1], w.keys[0]
-    count = list_pairs(w, pairs)
-    for i in range(count):
-        order[i], time[i] = i, w.tasks[REPORTED + pairs[i] % 2, pairs[i] // 2]
-    sort_by(order[:count], time)
-    for i in order[:count]:
-        task, device = pairs[i] // 2, pairs[i] % 2
-        if task >= 0 and fits(w, task, device):
-            start(w, task, device, task)
-            pairs[i - i % 2] = pairs[i - i % 2 + 1] = -2
+        if not leads(0):
+            return 0
+        low, step = 0, 1
+        while step < len(run) and leads(step):
+            low, step = step, 2 * step + 1
+        low, high = low + 1, min(step, len(run))
+        while low < high:
+            middle = low + ((high - low - backwards) >> 1)  # the one that Java looks at, whose lists are not turned round
+            if leads(middle):
+                low = middle + 1
+            else:
+                high = middle
+        return low

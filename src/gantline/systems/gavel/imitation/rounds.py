@@ -11,25 +11,127 @@ them. With ``compat=gavel`` also the artifact's slips are kept:
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import fields
 from typing import Any
 
 import numpy as np
 
-from gantline.core.arrays import Ints
-from gantline.core.columns import Job
+from gantline.core.arrays import Bools, Ints
+from gantline.core.columns import Device, Job
+from gantline.core.errors import RefusedError
+from gantline.core.phases import Phase
+from gantline.core.policy import Policy
 from gantline.core.reasons import Reason
 from gantline.engine.drivers.simulation import Simulation
-from gantline.engine.gang import close_interval
+from gantline.engine.gang import close_interval, open_interval
+from gantline.engine.imitations.registry import Scope
+from gantline.engine.log import Log
 from gantline.engine.policy_failures import Incident
-from gantline.systems.gavel.imitation.checkpoint import resume_rounds, save_rounds
-from gantline.systems.gavel.imitation.ideal import run_ideally
+from gantline.engine.time_shares import Fluid
 from gantline.systems.gavel.imitation.loop import ASK, DONE, ROOM, STALLED, run_rounds
-from gantline.systems.gavel.imitation.run_state import GavelRunState
-from gantline.systems.gavel.imitation.setup import set_up
+from gantline.systems.gavel.imitation.setup import GavelRunState, GavelSetup, resume_rounds, save_rounds, set_up
 from gantline.systems.gavel.imitation.tables import RoundCount, RoundTime, more_room
-from gantline.systems.gavel.policies.allocation import Allocation, remarks
+from gantline.systems.gavel.policies.allocation import Allocation, devices_used, effective_throughput, remarks
 from gantline.systems.gavel.policies.instance import Instance
+from gantline.systems.gavel.policies.policy import GavelPolicy
 from gantline.traces.trace import Trace
+
+# What Gavel's simulator reads: it asks the policy itself for shares of time, so any policy of the family runs.
+
+
+class GavelScope(Scope):
+    """Shares come from the policy; rounds are the simulator's own, so `decide` and the length of a turn on events are not read."""
+
+    def check_class(self, policy: Policy, where: str) -> None:
+        name = policy.name or type(policy).__name__
+        if not isinstance(policy, GavelPolicy):
+            raise RefusedError(f"policy '{name}' gives no shares of time, which regime 'gavel' makes rounds of", where=where,
+                               fix="use a policy gavel.NAME, or another --regime")  # fmt: skip
+        if type(policy).decide is not GavelPolicy.decide:
+            what = f"decide() of class '{type(policy).__name__}' would not be called: {self.simulator} asks for shares()"
+            raise RefusedError(what, where=where, fix="write shares(), or use another --regime")
+
+    def reads(self, policy: Policy) -> tuple[str, ...]:
+        return tuple(item.name for item in fields(policy) if item.name not in _not_read(policy))
+
+
+def _not_read(policy: Policy) -> tuple[str, ...]:
+    """Ideal shares are computed at every arrival and finish, and divided without rounds."""
+    return ("turn", "spacing") if isinstance(policy, GavelPolicy) and policy.ideal else ("turn",)
+
+
+SCOPE = GavelScope(
+    "Gavel's simulator",
+    frozenset({"round", "until", "track", "throughputs", "across_nodes", "checkpoint", "checkpoint_every", "resume"}),
+)
+
+
+# Gavel's ideal mode: no rounds, every job gets exactly its shares of time (OSDI 2020, section 7.4, Figure 13).
+#
+# Shares are computed at every arrival and every finish. The artifact notices a finish at the next arrival only; here it
+# is seen when it happens.
+
+Ask = Callable[[Ints, float], tuple[Instance, Allocation]]
+
+
+def run_ideally(setup: GavelSetup, ask: Ask, until: float, log: Log, accounts: Fluid) -> tuple[float, float]:
+    """Run to the end of the tracked jobs; the time by then and the device-seconds used. `accounts`: what a log of devices cannot show."""
+    jobs, F, I = setup.jobs, setup.jobs.F, setup.jobs.I
+    arrival, following, now, used = F[Job.ARRIVAL], 0, 0.0, 0.0
+    active: list[int] = []
+    tracked = slice(setup.rules.low, setup.rules.high)
+    while np.isnan(F[Job.FINISH, tracked]).any() and now < until:
+        while following < len(arrival) and arrival[following] <= now:
+            active.append(following)
+            F[Job.ADMITTED, following], I[Job.PHASE, following] = now, Phase.PENDING
+            following += 1
+        coming = float(arrival[following]) if following < len(arrival) else np.inf
+        if not active:
+            now = coming
+            continue
+        rows = np.array(active, dtype=np.int64)
+        instance, allocation = ask(rows, now)
+        speed = effective_throughput(instance, allocation)
+        left = jobs.steps[rows] - jobs.done[rows]
+        ends = now + np.where(speed > 0, left / np.where(speed > 0, speed, 1.0), np.inf)
+        end = min(float(ends.min()), coming, until)
+        if not np.isfinite(end):
+            break
+        runs = speed > 0
+        F[Job.FIRST_START, rows[runs]] = np.where(np.isnan(F[Job.FIRST_START, rows[runs]]), now, F[Job.FIRST_START, rows[runs]])
+        F[Job.MARK, rows[runs]] = F[Job.FIRST_START, rows[runs]]
+        jobs.done[rows] += speed * (end - now)
+        _note_who_runs(setup, rows, runs, now, log)
+        given = (instance.scale * allocation.share.sum(axis=1)) * (end - now)
+        F[Job.SERVICE, rows[runs]] += end - now
+        F[Job.GPUTIME, rows] += given
+        for row, seconds in zip(active, given.tolist(), strict=True):
+            accounts.held[row] = accounts.held.get(row, 0.0) + seconds
+        used += float(devices_used(instance, allocation).sum()) * (end - now)
+        for seconds in (setup.devices.held, setup.devices.paid):
+            seconds[:] += devices_used(instance, allocation) * (end - now)
+        done = rows[ends <= end]
+        F[Job.FINISH, done], I[Job.PHASE, done] = end, Phase.COMPLETED
+        jobs.done[done] = jobs.steps[done]
+        for row in done.tolist():
+            close_interval(I, row, end, int(Reason.FINISHED), log.columns)
+        finished = set(done.tolist())
+        active = [row for row in active if row not in finished]
+        now = end
+    accounts.device_seconds = used
+    return now, used
+
+
+def _note_who_runs(setup: GavelSetup, rows: Ints, runs: Bools, now: float, log: Log) -> None:
+    """An interval is the time in which a job has a share, of whatever type; it has no devices."""
+    I, D = setup.jobs.I, np.zeros((len(Device), 0), dtype=np.int64)
+    log.reserve(len(rows), 0)
+    for row in rows[runs & (I[Job.INTERVAL, rows] < 0)].tolist():
+        open_interval(I, D, row, now, log.columns)
+    for row in rows[~runs].tolist():
+        close_interval(I, row, now, int(Reason.PREEMPTED), log.columns)
+
 
 _ROOM = 65536  # intervals of the log made room for at a time
 

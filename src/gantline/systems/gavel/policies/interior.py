@@ -8,7 +8,7 @@ makes the answer over kinds equal to the answer over jobs, iterate by iterate.
 The problem is ``maximise gain . x + sum(bend * log x) + level`` subject to ``A x + demand(level) <= bound`` and
 ``x >= 0``, where the convex ``demand`` of a row is ``num * level / (den - off * level)``. A logarithm in the goal is a
 barrier that is never taken down: its column and its price keep the product ``bend``. Mehrotra's predictor-corrector
-steps; the normal equations are solved by :mod:`.elimination`.
+steps; the normal equations are solved by :mod:`.newton`.
 """
 
 from __future__ import annotations
@@ -19,9 +19,21 @@ import numpy as np
 
 from gantline.core.arrays import Floats, Ints
 from gantline.core.jit import compiled_numpy
-from gantline.systems.gavel.policies.elimination import eliminate
-from gantline.systems.gavel.policies.interior_bundles import InteriorProgram, Iterate, Residuals, Step
-from gantline.systems.gavel.policies.newton import apply, demand, newton_step, pole, push, reach, shorten, uneven
+from gantline.systems.gavel.policies.newton import (
+    InteriorProgram,
+    Iterate,
+    Residuals,
+    Step,
+    apply,
+    demand,
+    eliminate,
+    newton_step,
+    pole,
+    push,
+    reach,
+    shorten,
+    uneven,
+)
 
 TOLERANCE = 1e-9
 NEAR = 1e-4  # where the path is followed closely

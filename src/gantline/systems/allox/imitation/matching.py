@@ -1,25 +1,108 @@
-"""The assignment solver of IRFsim, whose choice among equally good matchings moves AlloX' mean by several per cent.
+"""IRFsim's AlloX: one start per matching, at most fifty jobs in it, and machines booked for all jobs matched to them.
 
-The original writes a square matrix: rows are slots (position 1 of every machine, then position 2, ...), columns are jobs
-and zero columns that stand for empty slots. Column minima are subtracted; each row in turn takes its first free zero; then
-every row left over, in order, grows an alternating tree that always takes the column of least slack (lowest number if
-equal, parents changed only for a strictly smaller slack). Plain double arithmetic in the same order, because smaller
-differences than one could round away flip ties.
+The solver's choice among equally good matchings moves AlloX' mean by several per cent. The original writes a square matrix: rows are
+slots (position 1 of every machine, then position 2, ...), columns are jobs and zero columns that stand for empty slots. Column minima
+are subtracted; each row in turn takes its first free zero; then every row left over, in order, grows an alternating tree that always
+takes the column of least slack (lowest number if equal, parents changed only for a strictly smaller slack). Plain double arithmetic in
+the same order, because smaller differences than one could round away flip ties.
 
-Here the same choices are made without the square. Zero columns all have the same slack at every moment, so they enter a
-tree in order of their numbers and before any label moves; a row that still stands on the zero column it began with says
-something new about jobs only if it is the first such row of its machine, for deeper ones cost more. That leaves a few
-dozen columns to look at where the original looks at two thousand.
+Here the same choices are made without the square. Zero columns all have the same slack at every moment, so they enter a tree in order
+of their numbers and before any label moves; a row that still stands on the zero column it began with says something new about jobs
+only if it is the first such row of its machine, for deeper ones cost more. That leaves a few dozen columns to look at where the
+original looks at two thousand.
 """
 
 from __future__ import annotations
 
+from math import ceil, inf
+from operator import attrgetter
 from typing import NamedTuple
 
 import numpy as np
 
 from gantline.core.arrays import Bools, Floats, Ints
+from gantline.core.errors import RefusedError
 from gantline.core.jit import compiled, kernel
+from gantline.systems.allox.imitation.irfsim import CPU, GPU, IRFsim, IrfsimTask, User
+
+MOST_JOBS = 50
+
+
+def allox(sim: IRFsim, alpha: float, names: list[str]) -> None:
+    """Match and start until nothing more can; fewer users, those with the lowest scores, are let in with a small alpha."""
+    active = [user for user in sim.users if user.first_job is not None]
+    tried = 0
+    while active and (usable := usable_machines(sim)):
+        active.sort(key=attrgetter("score"))  # in place: equal users stay as the last matching of this event found them
+        chosen = min(len(active), ceil(alpha * len(active)))
+        if chosen != tried and start_one(sim, active[:chosen], usable, names):  # else it is the matching that just failed
+            tried = 0
+        elif alpha > 1:
+            return
+        else:
+            tried = chosen
+            alpha *= 2
+
+
+def usable_machines(sim: IRFsim) -> list[int]:
+    """The free machines on which something may start, by number; samples stand on the lowest free ones of their kind."""
+    held = [0, 0]
+    for task in sim.running:
+        if task.sample >= 0:
+            held[task.sample] += 1
+    usable = []
+    for machine, kind in enumerate(sim.kinds):
+        if sim.booked[machine] > -inf:
+            continue
+        if held[kind] > 0:
+            held[kind] -= 1
+        else:
+            usable.append(machine)
+    return usable
+
+
+def choose_jobs(users: list[User]) -> list[IrfsimTask]:
+    """The shortest on either device, taken in turns up to the size limit, in the order of a hash table of their numbers."""
+    waiting = [job for user in users for job in user.jobs]
+    chosen: dict[IrfsimTask, None] = {}
+    by_gpu, by_cpu = sorted(waiting, key=lambda job: job.reported[GPU]), sorted(waiting, key=lambda job: job.reported[CPU])
+    for on_gpu, on_cpu in zip(by_gpu, by_cpu):
+        chosen[on_gpu] = chosen[on_cpu] = None
+        if len(chosen) >= MOST_JOBS:
+            break
+    size = 16
+    while len(chosen) > 0.75 * size:
+        size *= 2
+    return sorted(chosen, key=lambda job: job.number % size)
+
+
+def start_one(sim: IRFsim, users: list[User], usable: list[int], names: list[str]) -> bool:
+    """Solve, and start the head of the list of the highest-numbered usable machine, if one has a list."""
+    jobs, machines = choose_jobs(users), len(sim.kinds)
+    if not jobs:
+        return False
+    time = np.array([job.reported for job in jobs]).T.copy()
+    free_at, arrival = np.maximum(sim.booked, sim.now), np.array([job.arrival for job in jobs])
+    slot_of = match_slots(free_at, np.array(sim.kinds), arrival, time)
+    first_to_last = np.argsort(-slot_of, kind="stable")
+    machine_of = slot_of[first_to_last] % machines
+    for machine in reversed(usable):
+        matched = [jobs[j] for j in first_to_last[machine_of == machine].tolist()]
+        if not matched:
+            continue
+        head, kind = matched[0], sim.kinds[machine]
+        if not sim.fits(head, kind):
+            raise RefusedError(
+                f"job '{names[head.row]}' lacks memory, and the original would try it for ever",
+                where="--regime irfsim",
+                fix="give the cluster more memory, or use another --regime",
+            )
+        sim.start(head, kind)
+        head.machine, sim.booked[machine] = machine, sim.now
+        for job in matched:
+            sim.booked[machine] += job.reported[kind]
+        return True
+    return False
 
 
 class SlotCosts(NamedTuple):
