@@ -83,3 +83,24 @@ def test_no_policy_goes_behind_its_snapshot() -> None:
     for room in ("policies/**/*", "systems/*/policies/**/*", "systems/*/policies", "models/**/*"):
         for file in SOURCE.glob(f"{room}.py"):
             assert "core.insiders" not in file.read_text(encoding="utf-8"), file
+
+
+#: metaphors that had to be explained, and what stands in their place
+RETIRED = {
+    "courier": "actor_sync",
+    "bulletin": "runner events",
+    "premises": "runner context",
+    "sight": "cluster cache",
+    "desk": "admission control, or what it really is",
+    "parcels": "shared inputs",
+    "sparing": "preemption grace",
+    "stubborn": "a scenario in which all is refused",
+}
+
+
+def test_retired_words_name_nothing() -> None:
+    """Whoever needs one of these again finds a plain noun beside it."""
+    words = re.compile(rf"\b_?({'|'.join(RETIRED)})s?\b", re.IGNORECASE)
+    found = {(place, word[0]) for place, text in texts() for word in words.finditer(text)}
+    files = {place for place, _ in texts() if Path(place).stem in RETIRED}
+    assert found | files == set()

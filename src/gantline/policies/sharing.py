@@ -140,8 +140,8 @@ class Sharing(Policy):
         if plan.ranking.placement is not None:
             what = f"'{self.order}' names the placement '{plan.ranking.placement}', and here parts of devices are given"
             raise UsageError(what, where="policy 'sharing'", fix="--set order=srtf, las, tiresias, ...")
-        desk = _Desk(snapshot, self._seats(snapshot.facts.placement))
-        assignments = desk.serve(plan.ranking)
+        devices = _SharedDevices(snapshot, self._seats(snapshot.facts.placement))
+        assignments = devices.serve(plan.ranking)
         return Plan.assign(assignments, valid_until=plan.valid_until, memory=plan.memory)
 
     def _seats(self, placement: NamedRule | str) -> str:
@@ -157,7 +157,7 @@ class Sharing(Policy):
         return inner_policy(self.order, self.name, "order")
 
 
-class _Desk:
+class _SharedDevices:
     """What each device has been given in this plan, and what running jobs that have not had their turn hold."""
 
     def __init__(self, snapshot: Snapshot, rule: str) -> None:

@@ -28,7 +28,7 @@ from gantline.engine.commit.turns import (
     Ask,
     Course,
     End,
-    Ended,
+    EndedTurns,
     GangTurns,
     TurnRoom,
     Want,
@@ -164,8 +164,8 @@ class PlanChanges:
     def _enter(self) -> None:
         """Keep what is special about the new grants, and ask for their costs and speeds."""
         grants, ended, sizes, count = self.grants, self.room.ended, self.room.sizes, len(self.places)
-        grants.by_row.drop(ended[Ended.DROP, : sizes[Ended.DROP]].tolist())
-        special = ended[Ended.ENTER, : sizes[Ended.ENTER]]
+        grants.by_row.drop(ended[EndedTurns.DROP, : sizes[EndedTurns.DROP]].tolist())
+        special = ended[EndedTurns.ENTER, : sizes[EndedTurns.ENTER]]
         if len(special):
             given = GrantsOfPlan(self.holdings, self.planned, self.table, self.places[special])
             grants.by_row.enter(self.rows[special].tolist(), given)
@@ -180,7 +180,7 @@ class PlanChanges:
             waiting.discard(row)
         if grants.speeds.about_costs:
             grants.speeds.pay(self.rows[acts >= 0], acts[acts >= 0])
-        grants.touched.update(ended[Ended.TOUCHED, : sizes[Ended.TOUCHED]].tolist())
+        grants.touched.update(ended[EndedTurns.TOUCHED, : sizes[EndedTurns.TOUCHED]].tolist())
 
 
 def note_granted(grants: Grants, table: Assignments, asked: PlanRequest, places: Ints, end: Ints) -> None:
@@ -225,15 +225,15 @@ def end_turns(
                 line[TOUCHED, row] = 1
         recorded = work[Work.END, n] == End.GRANTED or work[Work.END, n] == End.IN_PART
         if recorded and (seats.gang[GANG_FIRST, row] >= 0 or not asked.plain[ask[Ask.PLACE, n]]):
-            _list(room, Ended.ENTER, n)
+            _list(room, EndedTurns.ENTER, n)
         if recorded or work[Work.END, n] == End.HALTED or phase == PENDING:
-            _list(room, Ended.DROP, row)
+            _list(room, EndedTurns.DROP, row)
         if model and line[BEFORE, row] > 0 and (recorded or work[Work.END, n] == End.HALTED):
             _touch_team(special, company, line[BEFORE, row])
     for n in range(special.shape[0] + turns.size[0]):
         row = special[n] if n < special.shape[0] else ask[Ask.ROW, n - special.shape[0]]
         if line[TOUCHED, row] == 1:
-            _list(room, Ended.TOUCHED, row)
+            _list(room, EndedTurns.TOUCHED, row)
         for which in range(COMPANY_LINES):
             line[which, row] = 0
 

@@ -1,4 +1,4 @@
-"""PlanChanges that are done one by one, whatever they are: parts, shares of the time, trials, gangs with requirements on nodes.
+"""Changes that are done one by one, whatever they are: parts, shares of the time, trials, gangs with requirements on nodes.
 
 The compiled pass does the same for most plans. A new kind of grant begins here.
 """

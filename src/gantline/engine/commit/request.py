@@ -130,7 +130,7 @@ def filled(table: Assignments, *names: str) -> Bools:
 
 
 class GroupNumbers(NamedTuple):
-    """TurnRoom for the groups of a plan."""
+    """Room for the groups of a plan."""
 
     code: Ints  # per assignment: a number for its group, from zero on (below zero: it is in none)
     sums: NDArray[np.uint64]  # per group: a number that tells sets of rows apart
@@ -138,7 +138,7 @@ class GroupNumbers(NamedTuple):
 
 
 def room_for_groups(size: int) -> GroupNumbers:
-    """TurnRoom for plans of so many assignments."""
+    """Room for plans of so many assignments."""
     slots = np.zeros((2, 1 << (2 * size + 1).bit_length()), dtype=np.int64)
     return GroupNumbers(np.zeros(size, dtype=np.int64), np.zeros(size, dtype=np.uint64), slots)
 

@@ -112,7 +112,7 @@ class TurnGroup(Constants):
     NEED, TYPE, LEAD, LAST = range(4)
 
 
-class Ended(Constants):
+class EndedTurns(Constants):
     """Lines of `TurnRoom.ended`: turns whose grants are entered, rows whose grants are dropped, rows of which the
     speed may have changed."""
 
@@ -142,10 +142,10 @@ class GangTurns(NamedTuple):
 
 
 class TurnRoom(NamedTuple):
-    """TurnRoom beside that of the turns."""
+    """Room beside that of the turns."""
 
     group: Ints  # (TurnGroup.NEED .. TurnGroup.LAST, group)
-    ended: Ints  # (Ended.ENTER .. Ended.TOUCHED, number)
+    ended: Ints  # (EndedTurns.ENTER .. EndedTurns.TOUCHED, number)
     sizes: Ints  # of each of these lists
     device: Ints  # (NamedDevice.GROUP and NamedDevice.TURN, device): which named it first; zero between uses
 
@@ -161,13 +161,14 @@ class CommitMoment(NamedTuple):
 
 
 class TurnColumns:
-    """TurnRoom for as many turns, groups, devices and rows as any commit has needed so far: a kernel is told once of arrays that stay."""
+    """Room for as many turns, groups, devices and rows as any commit has needed so far: a kernel is told once of arrays that stay."""
 
     def __init__(self) -> None:
         none = _room()
         self._turns = GangTurns(_room(len(Ask)), _room(len(Work)), none, none, np.zeros(1, dtype=np.int64))
         self._company = Partners(_room(COMPANY_LINES), none, none)
-        self._room = TurnRoom(_room(len(TurnGroup)), _room(len(Ended)), np.zeros(len(Ended), dtype=np.int64), _room(len(NamedDevice)))
+        sizes: Ints = np.zeros(len(EndedTurns), dtype=np.int64)
+        self._room = TurnRoom(_room(len(TurnGroup)), _room(len(EndedTurns)), sizes, _room(len(NamedDevice)))
         self._moment: CommitMoment | None = None
 
     def turns(self, count: int, groups: int, named: Ints) -> GangTurns:
@@ -195,12 +196,12 @@ class TurnColumns:
         return room
 
     def room(self, groups: int, rows: int, devices: int) -> TurnRoom:
-        """TurnRoom for the groups of a plan, lists of so many rows, and all devices."""
+        """Room for the groups of a plan, lists of so many rows, and all devices."""
         room = self._room
         if room.group.shape[1] < groups:
             room = room._replace(group=_room(len(TurnGroup), groups))
         if room.ended.shape[1] < rows:
-            room = room._replace(ended=_room(len(Ended), rows))
+            room = room._replace(ended=_room(len(EndedTurns), rows))
         if room.device.shape[1] < devices:
             room = room._replace(device=_room(len(NamedDevice), devices))
         self._room = room

@@ -50,8 +50,8 @@ class OnRay:
             while left and len(under_way) < room:
                 task = left.pop()
                 paths = files_of(task.setting)
-                parcels = [_sent(ray, sent, Path(path)) for path in paths]
-                under_way[perform.remote(task.to_dict(), program_digest(), paths, *parcels)] = task, time.monotonic()
+                archives = [_sent(ray, sent, Path(path)) for path in paths]
+                under_way[perform.remote(task.to_dict(), program_digest(), paths, *archives)] = task, time.monotonic()
             done, _ = ray.wait(list(under_way), num_returns=1, timeout=_LOOK)
             for one in done or self._late(under_way):
                 task, _ = under_way.pop(one)
@@ -65,22 +65,22 @@ class OnRay:
             ray.cancel(one, force=True)
             return Outcome(task.hash, FAILED, f"took longer than {self.limit:g} s")
         try:
-            line, parcel = ray.get(one)
+            line, archive = ray.get(one)
         except ray.exceptions.RayError as error:
             return Outcome(task.hash, FAILED, f"the cluster could not run it: {str(error).strip().splitlines()[-1]}")
-        if parcel:
-            take_in(parcel, Path(task.folder))
+        if archive:
+            take_in(archive, Path(task.folder))
         return Outcome.read(line)
 
 
-def perform_there(task: dict[str, object], program: str, paths: list[str], *parcels: bytes) -> tuple[str, bytes]:
+def perform_there(task: dict[str, object], program: str, paths: list[str], *archives: bytes) -> tuple[str, bytes]:
     """On a node of the cluster."""
     read = Task.read(task)
     if program != program_digest():
         why = "the node that it came to has another version of Gantline: install the same on all nodes"
         return Outcome(read.hash, FAILED, why).to_line(), b""
-    outcome, parcel = perform_here(read, paths, parcels)
-    return outcome.to_line(), parcel
+    outcome, archive = perform_here(read, paths, archives)
+    return outcome.to_line(), archive
 
 
 def _sent(ray: Handle, sent: dict[str, Handle], path: Path) -> Handle:

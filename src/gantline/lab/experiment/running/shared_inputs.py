@@ -33,20 +33,20 @@ def files_of(setting: Setting) -> list[str]:
 def pack(path: Path) -> bytes:
     """A file, or a folder with all that is in it."""
     with io.BytesIO() as buffer:
-        with tarfile.open(fileobj=buffer, mode="w") as parcel:
-            parcel.add(path, arcname=path.name)
+        with tarfile.open(fileobj=buffer, mode="w") as archive:
+            archive.add(path, arcname=path.name)
         return buffer.getvalue()
 
 
-def unpack(parcel: bytes, folder: Path) -> None:
+def unpack(archive: bytes, folder: Path) -> None:
     """What was packed, in that folder."""
-    with tarfile.open(fileobj=io.BytesIO(parcel)) as packed:
+    with tarfile.open(fileobj=io.BytesIO(archive)) as packed:
         packed.extractall(folder, filter="data")
 
 
-def perform_here(task: Task, paths: Sequence[str], parcels: Sequence[bytes]) -> tuple[Outcome, bytes]:
-    """Run a task of another machine: with its files, wherever they lie here; the outcome, and a parcel with the result."""
-    places = {path: str(_unpacked(parcel) / Path(path).name) for path, parcel in zip(paths, parcels)}
+def perform_here(task: Task, paths: Sequence[str], archives: Sequence[bytes]) -> tuple[Outcome, bytes]:
+    """Run a task of another machine: with its files, wherever they lie here; the outcome, and an archive with the result."""
+    places = {path: str(_unpacked(archive) / Path(path).name) for path, archive in zip(paths, archives)}
     with tempfile.TemporaryDirectory(prefix="gantline-") as folder:
         results = Path(folder) / "runs"
         results.mkdir()
@@ -55,10 +55,10 @@ def perform_here(task: Task, paths: Sequence[str], parcels: Sequence[bytes]) -> 
         return outcome, pack(results)
 
 
-def take_in(parcel: bytes, folder: Path) -> None:
+def take_in(archive: bytes, folder: Path) -> None:
     """The result of a run, in the folder of the sweep: its record last, so that a result that has one is whole."""
     with tempfile.TemporaryDirectory(prefix=".arriving-", dir=folder) as draft:
-        unpack(parcel, Path(draft))
+        unpack(archive, Path(draft))
         for found in sorted((Path(draft) / "runs").iterdir(), key=lambda one: one.suffix == ".json"):
             target = folder / found.name
             if target.is_dir():
@@ -72,9 +72,9 @@ def _shelf() -> tempfile.TemporaryDirectory[str]:
     return tempfile.TemporaryDirectory(prefix="gantline-files-")
 
 
-def _unpacked(parcel: bytes) -> Path:
+def _unpacked(archive: bytes) -> Path:
     """Where it lies: unpacked once, so that what was read of it is found again by the next run."""
-    place = Path(_shelf().name) / hashlib.sha256(parcel).hexdigest()
+    place = Path(_shelf().name) / hashlib.sha256(archive).hexdigest()
     if not place.is_dir():
-        unpack(parcel, place)
+        unpack(archive, place)
     return place
