@@ -43,5 +43,5 @@ def test_whatever_decides_and_whatever_the_speeds_are(monkeypatch: pytest.Monkey
             simulate(jobs, cluster, policy, throughputs=table())
             simulate(jobs, cluster, policy)
     called = {each.full_name: len(each._entries) for each in kernels() if each._entries}
-    assert {"rank_and_walk", "run_tape", "run_in_order"} <= {name.rpartition(".")[2] for name in called}
+    assert {"rank_and_walk", "_add_up", "run_in_order"} <= {name.rpartition(".")[2] for name in called}
     assert {name: count for name, count in called.items() if count > 1} == {}

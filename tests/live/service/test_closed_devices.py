@@ -49,7 +49,7 @@ def way(request: pytest.FixtureRequest, dev: Path, monkeypatch: pytest.MonkeyPat
         monkeypatch.setattr(closing, "_group_closes", lambda parent: False)
     if request.param == "":
         monkeypatch.setattr(closing, "_mount_closes", lambda path: False)
-    if Closing.find(declared("h200:2"), find_groups()).way != request.param:
+    if Closing.find(declared("h200:2"), find_groups()).method != request.param:
         pytest.skip(f"devices cannot be closed by a {request.param} here")
     return str(request.param)
 

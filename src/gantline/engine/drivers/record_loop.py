@@ -285,7 +285,7 @@ def run_on_records(engine: Engine, key: LinearKey, bounds: LoopBounds) -> int:
     width = min(int(t.NI[Node.GPUS].sum()), jobs.f.shape[0]) + 1
     setting = LoopSetting(state.SI, state.SF, t.options.F)
     declared = Key(coefficients(key), np.array(key.thresholds, dtype=np.float64))
-    work = Pass(np.zeros((len(PassLine), width), dtype=np.int64), np.zeros(len(PassCount), dtype=np.int64), motion(state, key))
+    work = Pass(np.zeros((len(PassLine), width), dtype=np.int64), np.zeros(len(PassCount), dtype=np.int64), motion_of(state, key))
     work.motion[Motion.WHOLE] = _whole(state, key)
     plan = forecast(key.promises, jobs.f.shape[0], int(t.NI[Node.GPUS].sum()), _as_planned(state, key))
     on = OnRecords(jobs, heaps(jobs), qs, ds, loop_log(log), setting, declared, work, plan)
@@ -337,7 +337,7 @@ def _as_planned(state: State, key: LinearKey) -> bool:
     return bool(by_arrival and undisturbed and free and known and whole)
 
 
-def motion(state: State, key: LinearKey) -> np.ndarray:
+def motion_of(state: State, key: LinearKey) -> np.ndarray:
     """How keys of jobs that run move: all alike, so that their order stays, or each differently."""
     OF, SF = state.tables.options.F, state.SF
     unit = bool((OF[Option.RATE] == 1.0).all() and (OF[Option.RATE_SPREAD] == 1.0).all())

@@ -25,7 +25,7 @@ from gantline.engine.dense.low_ranks import Pass, PassCount, PassLine
 from gantline.engine.dense.queues import Lane, Lanes, queues
 from gantline.engine.dense.records import RECORD_FLOATS, RECORD_INTS, Record, Records
 from gantline.engine.drivers.loop_clock import LoopTime, Outcome, clock, count_in
-from gantline.engine.drivers.record_loop import OnRecords, aligned, motion, run_records
+from gantline.engine.drivers.record_loop import OnRecords, aligned, motion_of, run_records
 from gantline.engine.drivers.simulation import Simulation
 from gantline.engine.lists import RowCount
 from gantline.engine.log import Interval, Log, LogSize
@@ -54,7 +54,9 @@ class JobWindow:
         self.clock = clock(state.regime, simulation.bounds)
         self.declared = key
         self.key = Key(coefficients(key), np.array(key.thresholds, dtype=np.float64))
-        self.work = Pass(np.zeros((len(PassLine), gpus + 1), dtype=np.int64), np.zeros(len(PassCount), dtype=np.int64), motion(state, key))
+        self.work = Pass(
+            np.zeros((len(PassLine), gpus + 1), dtype=np.int64), np.zeros(len(PassCount), dtype=np.int64), motion_of(state, key)
+        )
         self.plan = forecast(0.0, 0, gpus, False)
         self.ds, self.number = devices(NI, state.rule.one_node), np.zeros(len(RowCount) + 1, dtype=np.int64)
         self.rows: Ints = np.zeros(0, dtype=np.int64)  # what each line of the window is called in the whole run

@@ -7,10 +7,10 @@ An entry is a class that has what `Runner` describes, and is imported when a ser
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from gantline.core.errors import UsageError, near
+from gantline.live.runners.runner_context import RunnerOption
 from gantline.registry import Register
 
 if TYPE_CHECKING:
@@ -27,16 +27,6 @@ _OURS = {
     "slurm": ("gantline.live.runners.slurm.runner:SlurmRunner", "steps of a Slurm allocation"),
 }
 RUNNERS = Register("runners", _OURS, where="--executor")
-
-
-@dataclass(frozen=True, slots=True)
-class RunnerOption:
-    """An option with a value; where it is not given it is as at the previous start, else its default."""
-
-    name: str  # as on the command line, without the dashes
-    help: str
-    default: str | None = None
-    choices: tuple[str, ...] = ()  # none: any text
 
 
 #: options of our runners

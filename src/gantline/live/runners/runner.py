@@ -15,8 +15,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, ClassVar, Protocol, Self
 
 from gantline.engine.executor import Can, Executor, Order, Report
-from gantline.live.runners.registry import RunnerOption
-from gantline.live.runners.runner_context import Accounts, AsTheService, Contact, RunnerContext, Task
+from gantline.live.runners.runner_context import Accounts, AsTheService, Contact, RunnerContext, RunnerOption, Task
 from gantline.live.runners.runner_events import Ending, NodeNews, NodeState, RunnerEvents
 
 if TYPE_CHECKING:

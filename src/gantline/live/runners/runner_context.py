@@ -155,3 +155,13 @@ class AsTheService(Accounts):
 
     def find(self, name: str) -> NamedAccount:
         raise RefusedError("the executor of this service runs no jobs as accounts of users", where="account", fix="leave it out")
+
+
+@dataclass(frozen=True, slots=True)
+class RunnerOption:
+    """An option with a value; where it is not given it is as at the previous start, else its default."""
+
+    name: str  # as on the command line, without the dashes
+    help: str
+    default: str | None = None
+    choices: tuple[str, ...] = ()  # none: any text

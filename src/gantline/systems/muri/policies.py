@@ -15,10 +15,10 @@ from gantline.core.constraints import parameter
 from gantline.core.plan import Assignments, Mode, Plan
 from gantline.core.policy import Policy
 from gantline.core.snapshot import Snapshot
-from gantline.models.goodput.batch import MOST
 from gantline.models.sharing.stage_cycles import (
     DISTURBED,
     ITERATION,
+    MOST,
     STAGES,
     Stages,
     interleaving_efficiency,

@@ -9,9 +9,8 @@ from pathlib import Path
 
 from gantline.core.cluster import Cluster, Node
 from gantline.core.cluster_spec import grown, parse_cluster, parse_cluster_yaml
-from gantline.core.ending import KINDS
 from gantline.core.errors import GantlineError, NotFoundError, TraceError, UsageError, near
-from gantline.core.inputs import NodeEvent
+from gantline.core.inputs import KINDS, NodeEvent
 from gantline.core.nodes import NO_BANDWIDTHS
 from gantline.core.units import seconds
 from gantline.traces.importers.table import number, read_foreign, text

@@ -28,9 +28,9 @@ from gantline.live.runners.kubernetes.workload_controller import WorkloadControl
 from gantline.live.runners.kubernetes.workloads import Workload, WorkloadKind
 from gantline.live.runners.kubernetes.write_queue import WriteQueue
 from gantline.live.runners.local.kept import KeptJobs, KeptOutput
-from gantline.live.runners.registry import OPTIONS, RunnerOption
+from gantline.live.runners.registry import OPTIONS
 from gantline.live.runners.runner import Runner
-from gantline.live.runners.runner_context import Contact, RunnerContext
+from gantline.live.runners.runner_context import Contact, RunnerContext, RunnerOption
 from gantline.live.runners.runner_events import KeptIncarnation, Present
 
 _LOG = logging.getLogger("gantline.live")

@@ -22,8 +22,8 @@ from gantline.live.runners.local.keeper import share_out
 from gantline.live.runners.local.kept import KeptJobs
 from gantline.live.runners.local.orders import Writer
 from gantline.live.runners.local.slices import Mps, SliceCrashes, check_slices, unbounded
-from gantline.live.runners.registry import OPTIONS, RunnerOption
-from gantline.live.runners.runner_context import Contact, RunnerContext
+from gantline.live.runners.registry import OPTIONS
+from gantline.live.runners.runner_context import Contact, RunnerContext, RunnerOption
 
 _APART = "jobs of other users run as their own accounts (see gantline user)"
 _TOGETHER = "jobs of all users run as root: any user who may submit can do everything on this machine (--run-as users keeps them apart)"

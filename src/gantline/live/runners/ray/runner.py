@@ -29,8 +29,8 @@ from gantline.live.runners.ray.connection import OneService, OwnCluster, connect
 from gantline.live.runners.ray.incarnation import RayExecution, RayIncarnation, RayKeepers, RayWriter
 from gantline.live.runners.ray.nodes import RayNodes, check_devices
 from gantline.live.runners.ray.packages import Packages
-from gantline.live.runners.registry import OPTIONS, RunnerOption
-from gantline.live.runners.runner_context import Contact, RunnerContext
+from gantline.live.runners.registry import OPTIONS
+from gantline.live.runners.runner_context import Contact, RunnerContext, RunnerOption
 from gantline.live.runners.runner_events import NodeNews, NodeState, Present
 
 if TYPE_CHECKING:

@@ -21,8 +21,8 @@ from gantline.live.runners.local.incarnation import Incarnation, Incarnations
 from gantline.live.runners.local.isolation import Groups
 from gantline.live.runners.local.kept import KeptJobs
 from gantline.live.runners.local.slices import Mps
-from gantline.live.runners.registry import OPTIONS, RunnerOption
-from gantline.live.runners.runner_context import Contact, RunnerContext
+from gantline.live.runners.registry import OPTIONS
+from gantline.live.runners.runner_context import Contact, RunnerContext, RunnerOption
 from gantline.live.runners.runner_events import NodeNews, NodeState
 from gantline.live.runners.slurm.allocation import DRAINS, ServiceStep, SlurmAllocation, SlurmNodes, check_devices, find_allocation
 from gantline.live.runners.slurm.commands import SlurmAway, answering, check_installed
