@@ -16,7 +16,6 @@ APART = ("train/", "core/machine_code/")
 
 #: classes that stand twice, and why that confuses nobody
 TWICE = {
-    "Ended": "columns of the jobs that have ended, and what a commit has ended",
     "Ending": "how a job ends in the tests of executors, and in the local runner",
     "Interval": "columns of the log, and an interval of confidence",
     "Job": "the column names of the table of jobs, and a job of a live service",
