@@ -20,7 +20,7 @@ from gantline.live.service.client import Client
 from gantline.live.service.home import Home, Options
 from gantline.live.store import SqlStore
 
-_JOB = str(Path(__file__).parents[1] / "runtime" / "chaos_job.py")
+_JOB = str(Path(__file__).parents[1] / "live" / "chaos_job.py")
 _BRISK = {"min_run": 1.0, "grace": 2.0}
 _LIVES = multiprocessing.get_context("forkserver")  # a process in which Ray was never started
 _LIVES.set_forkserver_preload(["gantline.live.service.serve", "gantline.live.runners.ray.runner", "gantline.live.runners.ray.actors"])
