@@ -93,3 +93,8 @@ def test_every_page_of_a_policy_is_in_the_table_of_policies() -> None:
     table = (ROOT / "docs" / "policies.md").read_text(encoding="utf-8")
     pages = {page.name for page in (ROOT / "docs" / "policies").glob("*.md")} - {"writing.md"}
     assert set(re.findall(r"\]\(policies/([\w-]+\.md)\)", table)) == pages
+
+
+def test_a_former_name_still_works_and_is_not_offered() -> None:
+    assert gantline.about is gantline.param
+    assert "about" not in {*gantline.__all__, *dir(gantline)}
