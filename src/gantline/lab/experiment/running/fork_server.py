@@ -32,7 +32,7 @@ NEEDED = (
     "gantline.engine.assembly.models",
     "gantline.engine.assembly.models",
     "gantline.models.parameter_servers",
-    "gantline.models.scaling",
+    "gantline.models.links.slowest_link_scaling",
     "numpy.ma",
     "gantline.core.machine_code.object_code",
 )
