@@ -42,7 +42,7 @@ class Seen:
     """What runs have shown, beside the profiles."""
 
     parts: list[Part] = field(default_factory=list)
-    speeds: dict[str, list[float]] = field(default_factory=dict)  # by kind: speed over that of the profile in the same company
+    speeds: dict[str, list[float]] = field(default_factory=dict)  # by kind: speed over that of the profile beside the same others
 
     def __iadd__(self, other: Seen) -> Seen:
         self.parts += other.parts

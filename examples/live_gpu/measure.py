@@ -1,4 +1,4 @@
-"""Profiles in company: every kind in gangs of one, two and four, among others that fill the machine."""
+"""Profiles of jobs together: every kind in gangs of one, two and four, among others that fill the machine."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from gantline.live.profiling.colocation_profiling import TrialGang, colocated
 from gantline.live.runners.local.devices import declared
 from gantline.live.runners.local.runner import LocalRunner
 from gantline.models.profiles.bundle import Bundle, Profile
-from gantline.models.profiles.colocation_fit import TrialLife, fit_company
+from gantline.models.profiles.colocation_fit import TrialLife, fit_colocation
 from gantline.traces.files.speeds import read_bundle, write_bundle
 
 
@@ -28,7 +28,7 @@ def profile(
     Returns whether nothing is left to measure; it stops early when time is over.
     """
     path = out / "profiles.json"
-    bundle = read_bundle(path) if path.exists() else Bundle(devices=devices, about="examples/live_gpu, in company")
+    bundle = read_bundle(path) if path.exists() else Bundle(devices=devices, about="examples/live_gpu, together")
     seen: dict[tuple[str, str, int], list[TrialLife]] = {}
     for nodes in _gpus(devices):
         for size in sizes:
@@ -38,7 +38,7 @@ def profile(
                 for seat, life in zip(seats, _measured(devices, nodes, seats, size, seconds, how)):
                     seen.setdefault((seat.kind, seat.node.type, size), []).append(life)
                 for kind, type in dict.fromkeys((seat.kind, seat.node.type) for seat in seats):
-                    speed = fit_company(seen[kind, type, size])
+                    speed = fit_colocation(seen[kind, type, size])
                     known = bundle.jobs.get(kind, Profile(kind, family=kind.split("-")[0]))
                     bundle = bundle.with_profile(replace(known, alone={**known.alone, (type, size): speed}))
                     print(f"{kind:20} {size} x {type:12} {said(speed)}", file=sys.stderr, flush=True)
@@ -55,7 +55,7 @@ class Seat(NamedTuple):
 
 
 def _gpus(devices: str) -> list[dict[Node, int]]:
-    """The nodes of each GPU, with the first device of each: slices of two sizes are two nodes, and each other's company."""
+    """The nodes of each GPU, with the first device of each: slices of two sizes are two nodes, and each counts for the other."""
     found: dict[str, dict[Node, int]] = {}
     first = 0
     for node in declared(devices).cluster.nodes:
@@ -65,7 +65,7 @@ def _gpus(devices: str) -> list[dict[Node, int]]:
 
 
 def _crews(bundle: Bundle, nodes: Mapping[Node, int], kinds: list[str], size: int) -> Iterator[list[Seat]]:
-    """Gangs that are measured together, as many as fit on these nodes; the last ones have some that were measured for company."""
+    """Gangs that are measured together, as many as fit on these nodes; the last ones have some that are measured again to fill them."""
     missing = {
         node: [kind for kind in kinds if kind not in bundle.jobs or (node.type, size) not in bundle[kind].alone]
         for node in nodes
@@ -99,4 +99,4 @@ def _measured(
 def said(speed: Any) -> str:
     """One line about a profile."""
     stops = f"start {speed.line.startup:5.2f}  leave {speed.leave:5.2f}  resume {speed.resume:5.2f} s"
-    return f"{speed.line.rate:8.1f} steps/s alone, x{speed.crowded:.3f} in company  {stops}"
+    return f"{speed.line.rate:8.1f} steps/s alone, x{speed.crowded:.3f} together  {stops}"

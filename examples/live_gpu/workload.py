@@ -122,7 +122,7 @@ def make(bundle: Bundle, terms: Mapping[str, Any], devices: int, env: Mapping[st
 
 
 def _pace(speed: Speed, size: int) -> float:
-    """Seconds per step of one device, in a gang of that size without company."""
+    """Seconds per step of one device, in a gang of that size alone on its node."""
     return speed.line.seconds / size
 
 

@@ -31,17 +31,17 @@ class Reclaim(Policy):
 
     def decide(self, snapshot: Snapshot) -> Plan:
         jobs, cluster = snapshot.jobs, snapshot.cluster
-        seats = {k: {int(cluster.device_node[d]) for d in jobs.devices(k)} for k in range(len(jobs))}
+        on_nodes = {k: {int(cluster.device_node[d]) for d in jobs.devices(k)} for k in range(len(jobs))}
         leaving: set[int] = set()
         if snapshot.now >= self.at:
             lent = {n for n, node in enumerate(cluster.description.nodes) if node.pool == "inference"}
             leaving = {n for n in lent if not cluster.node_up[n]}
             while len(leaving) < self.count:
-                left = {k: on - leaving for k, on in seats.items() if on and not on & leaving}
+                left = {k: on - leaving for k, on in on_nodes.items() if on and not on & leaving}
                 cost = {n: sum(1 / len(on) for on in left.values() if n in on) for n in lent - leaving}
                 leaving.add(min(cost, key=lambda n: (cost[n], n)))
-        stays = [k for k, on in seats.items() if on and not (self.stop and on & leaving)]
-        waits = [k for k in seats if k not in stays]
+        stays = [k for k, on in on_nodes.items() if on and not (self.stop and on & leaving)]
+        waits = [k for k in on_nodes if k not in stays]
         rows = [Assignment(k, devices=jobs.devices(k)) for k in stays]
         rows += [Assignment(k) for k in waits] if snapshot.cluster.free else []
         return Plan.assign(rows, release=tuple(sorted(leaving)), valid_until=self.at if snapshot.now < self.at else FOREVER)

@@ -83,7 +83,7 @@ def test_starts_resumes_ends_and_speeds_of_runs_are_told_apart(example: Any) -> 
     assert found.lives == pytest.approx([1.0] * 50, abs=1e-3)
 
 
-def test_speeds_are_held_against_the_profile_in_the_same_company(example: Any) -> None:
+def test_speeds_are_held_against_the_profile_beside_the_same_others(example: Any) -> None:
     history, _ = example
     seen = history.seen_in(crowded_run(), profiles(), TYPES)
     assert {kind: values[0] for kind, values in seen.speeds.items()} == pytest.approx(SLOW, rel=1e-3)

@@ -1,4 +1,4 @@
-"""``gantline profile run|company|epochs|lives|fit|apply|show``: short runs of jobs on this machine's devices, and what they show."""
+"""``gantline profile run|colocation|epochs|lives|fit|apply|show``: short runs of jobs on this machine's devices, and what they show."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from gantline.cli.live.connection import connect
 from gantline.cli.replay import fold_home
 from gantline.core.errors import UsageError
 from gantline.live.jobs.spec_file import profiled, read_spec
-from gantline.live.profiling.colocation_profiling import measure_company
+from gantline.live.profiling.colocation_profiling import measure_colocation
 from gantline.live.profiling.trials import Trials, measure_job, measure_pairs, time_epochs
 from gantline.live.runners.local.devices import find_machine
 from gantline.live.scheduler.replay import RecordedRun
@@ -97,8 +97,8 @@ def run_profile(
     show_bundle(read_bundle(file), "table", only=name)
 
 
-@app.command(name="company")
-def profile_company(
+@app.command(name="colocation")
+def profile_colocation(
     name: str,
     /,
     *command: str,
@@ -117,19 +117,19 @@ def profile_company(
         command: The command, after --. {steps} in it is replaced by the length of a run.
         file: The bundle to write to; other profiles in it stay.
         gpus: How many devices per gang: 1, or 1,2,4; each has a process per device.
-        seconds: How long gangs are watched in each company.
+        seconds: How long gangs are watched among the same others.
         grace: How long the job may take to save when it is stopped.
     """
     if not command:
-        raise UsageError("no job to profile", where="profile company", fix="gantline profile company NAME -- python train.py {steps}")
+        raise UsageError("no job to profile", where="profile colocation", fix="gantline profile colocation NAME -- python train.py {steps}")
     if "{steps}" not in " ".join(command):
-        raise UsageError("the command has no {steps}: it could not end by itself", where="profile company", fix="write {steps} in it")
+        raise UsageError("the command has no {steps}: it could not end by itself", where="profile colocation", fix="write {steps} in it")
     machine, window = find_machine(devices), time_of(seconds, "--seconds", above=True) or 3.0
     bundle = read_bundle(file) if Path(file).exists() else Bundle(devices=machine.cluster.spec)
     known = bundle.jobs.get(name, Profile(name, command))
     wait = time_of(grace, "--grace", above=True) or 60.0
     for size in _whole_list(gpus, "--gpus", least=1):
-        for kind, speed in measure_company(command, machine.cluster, size, window, wait, say).items():
+        for kind, speed in measure_colocation(command, machine.cluster, size, window, wait, say).items():
             known = replace(known, alone={**known.alone, (kind, size): speed})
     if not known.alone:
         raise UsageError("no node has so many devices", where="--gpus", fix="ask for fewer")
@@ -250,7 +250,7 @@ def show_profiles(
 
 
 def show_bundle(bundle: Bundle, output: Form, only: str = "") -> None:
-    """One row per job and seat, then one per pair."""
+    """One row per job and device count, then one per pair."""
     rows: list[tuple[Any, ...]] = []
     for job in bundle.jobs.values():
         if only and job.name != only:

@@ -99,15 +99,15 @@ def test_the_final_state_is_the_one_that_the_authors_print() -> None:
 
 
 def test_fragments_over_time_are_those_of_the_filling() -> None:
-    """The measure of reports, given the same pods in the same seats: after every pod of the published run, and at its end as printed."""
+    """The measure of reports, given the same pods on the same devices: after every pod of the published run, and at its end as printed."""
     done = filled("default", "fgd", 42)
-    nodes, pods, seats = done.nodes, [done.pods.shape[at] for at in done.order], done.filled
+    nodes, pods, there = done.nodes, [done.pods.shape[at] for at in done.order], done.filled
     models, at = sorted(set(nodes.model)), done.node_order
     model = np.array([models.index(nodes.model[node]) for node in at])
     idle = PartNodes.idle(nodes.cpu[at], nodes.memory[at], nodes.gpus[at], model)
     free = idle.free.copy()
     rows: list[tuple[float, int, int, float, float]] = []
-    for when, (pod, node, device) in enumerate(zip(pods, seats.node.tolist(), seats.device.tolist())):
+    for when, (pod, node, device) in enumerate(zip(pods, there.node.tolist(), there.device.tolist())):
         whole = np.flatnonzero(free[node] == 1000.0)[: pod.gpus].tolist() if pod.part == 1000.0 else [device]
         for number, place in enumerate(whole if pod.gpus else [-1]):
             if node >= 0:
@@ -117,8 +117,8 @@ def test_fragments_over_time_are_those_of_the_filling() -> None:
     changes = PartChanges.of(start, np.full(len(rows), np.inf), node_of, device_of, part, cpu)
     steps = fragments_over_time(idle, changes, typical_mix(done.pods.shape, accepted_models(models)), -1.0)[1:-1]
     placed = steps[:, 0].astype(np.int64)
-    assert np.abs(steps[:, 2] - seats.fragments[placed]).max() < 1e-3
-    assert (steps[:, 1] == nodes.capacity - seats.used[placed]).all()
+    assert np.abs(steps[:, 2] - there.fragments[placed]).max() < 1e-3
+    assert (steps[:, 1] == nodes.capacity - there.used[placed]).all()
     assert round(float(steps[-1, 2]), -1) == 291_360
 
 

@@ -12,14 +12,14 @@ import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.systems.lyra.slow_seating import SlowSeating, seat_slowly
+from tests.systems.lyra.slow_placement import SlowPlacement, place_slowly
 
 from gantline import simulate
 from gantline.core.errors import UsageError
 from gantline.core.inputs import NodeEvent
 from gantline.policies.registry import make_policy
-from gantline.systems.lyra.policies.policy import DayAndNight, Schedule, Seats, best_extras, cheapest, fewest_jobs
-from gantline.systems.lyra.policies.seating import seat_jobs
+from gantline.systems.lyra.policies.placement import place_jobs
+from gantline.systems.lyra.policies.policy import DayAndNight, DevicesByServer, Schedule, best_extras, cheapest, fewest_jobs
 
 TWO_POOLS = "gpu:1x4,gpu:3x4@inference"
 
@@ -33,12 +33,12 @@ class Reclaimed:
     shrunk: tuple[int, ...]
 
 
-def consequences(seats: Seats, least: Mapping[int, int], servers: Sequence[int]) -> Reclaimed:
+def consequences(placed: DevicesByServer, least: Mapping[int, int], servers: Sequence[int]) -> Reclaimed:
     """The jobs that are stopped and those that shrink when these servers go."""
     gone = set(servers)
     stopped: list[int] = []
     shrunk: list[int] = []
-    for job, held in seats.items():
+    for job, held in placed.items():
         stays = sum(devices for server, devices in held.items() if server not in gone)
         if stays < sum(held.values()):
             (shrunk if stays >= least[job] else stopped).append(job)
@@ -65,9 +65,9 @@ def test_of_equal_worth_extra_workers_go_to_the_earlier_job(sizes: tuple[int, in
     assert best_extras(np.array([0, 2, 4, 6]), extra, worth, 4 * sizes[0]).tolist() == [sizes[1], sizes[0], sizes[0]]
 
 
-# --- seats --------------------------------------------------------------------------------------------------------------
+# --- placement --------------------------------------------------------------------------------------------------------------
 @pytest.mark.parametrize("seed", range(10))
-def test_seats_are_those_of_a_search_through_all_servers(seed: int) -> None:
+def test_devices_are_those_of_a_search_through_all_servers(seed: int) -> None:
     """Six jobs hold some devices and are to have others: as many, more, fewer, none; a server and some devices are out of bounds."""
     draw = np.random.default_rng(seed)
     nodes = np.repeat(np.arange(9), draw.integers(1, 9, 9))
@@ -80,32 +80,32 @@ def test_seats_are_those_of_a_search_through_all_servers(seed: int) -> None:
     size = np.where(draw.random(6) < 0.8, base + draw.integers(0, 5, 6), 0)
     while size.sum() > open_.sum():
         size[size.argmax()] = 0
-    slow = SlowSeating(nodes, range(8), np.flatnonzero(lent).tolist(), gone.tolist())
-    found = seat_jobs(nodes, lent, open_, held, base, size)
-    assert found == seat_slowly(slow, held, base.tolist(), size.tolist())
-    assert [len(seats) for seats in found] == size.tolist()
+    slow = SlowPlacement(nodes, range(8), np.flatnonzero(lent).tolist(), gone.tolist())
+    found = place_jobs(nodes, lent, open_, held, base, size)
+    assert found == place_slowly(slow, held, base.tolist(), size.tolist())
+    assert [len(placed) for placed in found] == size.tolist()
 
 
 # --- reclaim ------------------------------------------------------------------------------------------------------------
 def test_a_smaller_job_keeps_its_own_servers_before_those_on_loan_and_fuller_ones_before_others() -> None:
     nodes, held, two = np.array([0, 0, 1, 1, 1, 2]), [[0, 2, 3, 4, 5]], np.array([2])
     everything = np.ones(6, dtype=np.bool_)
-    assert seat_jobs(nodes, np.array([False, True, False]), everything, held, two, two) == [[0, 5]]
-    assert seat_jobs(nodes, np.zeros(3, dtype=np.bool_), everything, held, two, two) == [[2, 3]]
+    assert place_jobs(nodes, np.array([False, True, False]), everything, held, two, two) == [[0, 5]]
+    assert place_jobs(nodes, np.zeros(3, dtype=np.bool_), everything, held, two, two) == [[2, 3]]
 
 
 def test_the_two_servers_of_one_job_go_back() -> None:
-    seats = {0: {0: 8}, 1: {1: 8}, 2: {2: 8, 3: 8}}
+    placed = {0: {0: 8}, 1: {1: 8}, 2: {2: 8, 3: 8}}
     least = {0: 8, 1: 8, 2: 16}
-    assert sorted(cheapest(seats, least, [0, 1, 2, 3], 2)) == [2, 3]
-    assert consequences(seats, least, [2, 3]).stopped == (2,)
+    assert sorted(cheapest(placed, least, [0, 1, 2, 3], 2)) == [2, 3]
+    assert consequences(placed, least, [2, 3]).stopped == (2,)
 
 
 def test_of_servers_that_cost_the_same_the_emptiest_goes_back_then_the_first() -> None:
-    seats = {0: {1: 4}, 1: {2: 2}, 2: {3: 2}}
-    assert cheapest(seats, {0: 4, 1: 2, 2: 2}, [1, 2, 3], 2) == [2, 3]
-    assert cheapest(seats, {0: 4, 1: 2, 2: 2}, [1, 2, 3, 4], 1) == [4]
-    assert fewest_jobs(seats, [1, 2, 3], 1) == [1]
+    placed = {0: {1: 4}, 1: {2: 2}, 2: {3: 2}}
+    assert cheapest(placed, {0: 4, 1: 2, 2: 2}, [1, 2, 3], 2) == [2, 3]
+    assert cheapest(placed, {0: 4, 1: 2, 2: 2}, [1, 2, 3, 4], 1) == [4]
+    assert fewest_jobs(placed, [1, 2, 3], 1) == [1]
 
 
 def test_of_equally_short_jobs_the_earlier_starts_and_loans_begin_with_the_first_server() -> None:
@@ -116,23 +116,23 @@ def test_of_equally_short_jobs_the_earlier_starts_and_loans_begin_with_the_first
 
 
 def test_servers_with_extra_workers_only_cost_nothing() -> None:
-    seats = {0: {0: 8, 1: 8}, 1: {2: 2}}
-    assert cheapest(seats, {0: 8, 1: 2}, [0, 1, 2], 1) == [0]
-    assert consequences(seats, {0: 8, 1: 2}, [0]).shrunk == (0,)
-    assert cheapest(seats, {0: 8, 1: 2}, [0, 1, 2], 2) == [0, 2]  # then one job either way: the one with fewer devices there
+    placed = {0: {0: 8, 1: 8}, 1: {2: 2}}
+    assert cheapest(placed, {0: 8, 1: 2}, [0, 1, 2], 1) == [0]
+    assert consequences(placed, {0: 8, 1: 2}, [0]).shrunk == (0,)
+    assert cheapest(placed, {0: 8, 1: 2}, [0, 1, 2], 2) == [0, 2]  # then one job either way: the one with fewer devices there
 
 
-some_seats = st.dictionaries(st.integers(0, 5), st.dictionaries(st.integers(0, 4), st.integers(1, 4), min_size=1, max_size=3), max_size=6)
+some_placed = st.dictionaries(st.integers(0, 5), st.dictionaries(st.integers(0, 4), st.integers(1, 4), min_size=1, max_size=3), max_size=6)
 
 
-@given(some_seats, st.integers(1, 4), st.integers(0, 3))
+@given(some_placed, st.integers(1, 4), st.integers(0, 3))
 def test_no_choice_stops_fewer_than_the_exact_one_and_the_cheapest_is_near_it(
-    seats: dict[int, dict[int, int]], count: int, spare: int
+    placed: dict[int, dict[int, int]], count: int, spare: int
 ) -> None:
-    least = {job: max(sum(held.values()) - spare, 1) for job, held in seats.items()}
+    least = {job: max(sum(held.values()) - spare, 1) for job, held in placed.items()}
     servers = list(range(5))
-    exact = min(len(consequences(seats, least, pick).stopped) for pick in itertools.combinations(servers, count))
-    found = len(consequences(seats, least, cheapest(seats, least, servers, count)).stopped)
+    exact = min(len(consequences(placed, least, pick).stopped) for pick in itertools.combinations(servers, count))
+    found = len(consequences(placed, least, cheapest(placed, least, servers, count)).stopped)
     assert exact <= found <= exact + 2
 
 

@@ -10,7 +10,7 @@ import pytest
 from gantline import simulate
 from gantline.core.cluster_spec import parse_cluster
 from gantline.core.errors import UsageError
-from gantline.models.parameter_servers import Seated, ServerJob, Straggling, left_of
+from gantline.models.parameter_servers import ServerJob, Straggling, TaskNodes, left_of
 from gantline.policies.registry import make_policy
 from gantline.systems.optimus.policies.servers_and_workers import JointDemand, JointTask, NodeRoom, balance, deal
 
@@ -24,11 +24,11 @@ def job(name: str, **more: Any) -> dict[str, Any]:
 
 def test_exchanges_take_as_long_as_those_of_the_server_whose_workers_are_farthest() -> None:
     cluster = parse_cluster(f"gpu:4x4@2/rack,{LINKS}")
-    assert Seated((0, 0), (0, 0)).crossed(cluster) == pytest.approx(2 / 10)
-    assert Seated((0,), (1, 1)).crossed(cluster) == pytest.approx(1.0)
-    assert Seated((0, 1), (0, 1)).crossed(cluster) == pytest.approx((2 / 10 + 1) / 2)
-    assert Seated((0, 2), (0, 0)).crossed(cluster) == pytest.approx(2 / 0.5)  # the second server is in another rack
-    assert Seated((0, 1), (0, 1)).crossed(parse_cluster("gpu:4x4")) == 1.0
+    assert TaskNodes((0, 0), (0, 0)).crossed(cluster) == pytest.approx(2 / 10)
+    assert TaskNodes((0,), (1, 1)).crossed(cluster) == pytest.approx(1.0)
+    assert TaskNodes((0, 1), (0, 1)).crossed(cluster) == pytest.approx((2 / 10 + 1) / 2)
+    assert TaskNodes((0, 2), (0, 0)).crossed(cluster) == pytest.approx(2 / 0.5)  # the second server is in another rack
+    assert TaskNodes((0, 1), (0, 1)).crossed(parse_cluster("gpu:4x4")) == 1.0
 
 
 def test_jobs_of_every_policy_go_by_the_links_between_their_nodes() -> None:
@@ -41,8 +41,8 @@ def test_jobs_of_every_policy_go_by_the_links_between_their_nodes() -> None:
 def test_blocks_are_faster_than_balanced_seats() -> None:
     jobs = [job("a", max_gpus=2), job("b", max_gpus=2)]
     mean = {
-        seats: simulate(jobs, f"gpu:4x2/16c/48g,{LINKS}", "optimus.drf", settings={"seats": seats}).summary["average_jct"]
-        for seats in ("blocks", "spread")
+        placed: simulate(jobs, f"gpu:4x2/16c/48g,{LINKS}", "optimus.drf", settings={"seats": placed}).summary["average_jct"]
+        for placed in ("blocks", "spread")
     }
     assert mean["blocks"] < 0.8 * mean["spread"]
 
@@ -50,9 +50,9 @@ def test_blocks_are_faster_than_balanced_seats() -> None:
 def test_balanced_tasks_go_where_most_is_free() -> None:
     demand = JointDemand((0.0, 3.0, 0.0), (1.0, 2.0, 0.0), (99.0, 99.0, 0.0))
     room = NodeRoom(np.arange(3), np.array([[2, 8, 0], [2, 10, 0], [2, 8, 0]], dtype=np.float64))
-    seats = balance(JointTask(2, 3), demand, room, 0)
-    assert seats is not None
-    assert (seats.workers, seats.servers) == ([1, 2, 2], [0, 1])  # a worker, a server, a worker, ...
+    placed = balance(JointTask(2, 3), demand, room, 0)
+    assert placed is not None
+    assert (placed.workers, placed.servers) == ([1, 2, 2], [0, 1])  # a worker, a server, a worker, ...
     assert room.free.tolist() == [[2, 5, 0], [1, 5, 0], [0, 4, 0]]
     assert balance(JointTask(1, 1), demand, NodeRoom(np.arange(1), np.array([[0.0, 9.0, 0.0]])), 0) is None
 
@@ -62,9 +62,9 @@ def test_a_shunned_node_is_taken_only_where_it_cannot_be_helped() -> None:
     free = np.array([[4, 16, 0], [2, 10, 0]], dtype=np.float64)
     for task, nodes in ((JointTask(1, 1), {1}), (JointTask(2, 4), {0})):
         room = NodeRoom(np.arange(2), free.copy())
-        seats = deal(task, demand, room, 0, [0])
-        assert seats is not None
-        assert set(seats.workers) | set(seats.servers) == nodes
+        placed = deal(task, demand, room, 0, [0])
+        assert placed is not None
+        assert set(placed.workers) | set(placed.servers) == nodes
         assert room.free.sum() == pytest.approx(free.sum() - 3 * task.servers - 3 * task.workers)
 
 

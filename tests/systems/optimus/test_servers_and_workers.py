@@ -15,7 +15,16 @@ from gantline import simulate
 from gantline.core.errors import UsageError
 from gantline.models.parameter_servers import ServerSpeed
 from gantline.policies.registry import make_policy
-from gantline.systems.optimus.policies.servers_and_workers import Belief, JointDemand, JointTask, NodeRoom, Seats, by_gain, by_share, deal
+from gantline.systems.optimus.policies.servers_and_workers import (
+    Belief,
+    JointDemand,
+    JointTask,
+    NodeRoom,
+    TaskPlacement,
+    by_gain,
+    by_share,
+    deal,
+)
 
 DEMAND = JointDemand((0.0, 3.0, 9.0), (1.0, 2.0, 8.0), (8.0, 32.0, 96.0))
 SYNC = "sync=1.02/2.78/4.92/0/0.02;batch=20;epochs=30;loss=0.3/1/0.2"
@@ -98,7 +107,7 @@ def test_seats_are_dealt_on_the_nodes_with_most_cpus_free() -> None:
     run = simulate(jobs(1, max_gpus=1), "gpu:1x4/8c/64g,gpu:1x2/32c/64g", "optimus")
     assert run.allocations["nodes"].to_list() == [[1]]
     room = NodeRoom(np.arange(3), np.array([[4.0, 8.0, 64.0], [1.0, 16.0, 64.0], [2.0, 16.0, 64.0]]))
-    assert deal(JointTask(1, 1), DEMAND, room, 0) == Seats(0, [2], [2]), "of two with as many CPUs the one with more GPUs"
+    assert deal(JointTask(1, 1), DEMAND, room, 0) == TaskPlacement(0, [2], [2]), "of two with as many CPUs the one with more GPUs"
 
 
 def jobs(count: int, **more: Any) -> list[dict[str, Any]]:
@@ -154,4 +163,4 @@ def test_a_wrong_interval_is_refused() -> None:
 
 
 def test_seats_say_their_task() -> None:
-    assert Seats(0, [1, 2], [1, 2, 2]).task == JointTask(2, 3)
+    assert TaskPlacement(0, [1, 2], [1, 2, 2]).task == JointTask(2, 3)

@@ -103,7 +103,7 @@ def _usual(node: int, capacity: int) -> list[int]:
 # Sia where a job's configurations are its sizes and their believed speeds its goodputs: any regime but Sia's own.
 
 
-def _seats(snapshot: Snapshot, kinds: Ints, sizes: Ints, runs: Ints, layout: str, move_cost: str) -> NamedDevices:
+def _named_devices(snapshot: Snapshot, kinds: Ints, sizes: Ints, runs: Ints, layout: str, move_cost: str) -> NamedDevices:
     """Devices of the jobs that change or move, by job; those that are stopped, or go to another type, leave theirs to the others."""
     jobs, found = snapshot.jobs, dict[int, tuple[int, ...]]()
     kind, gpus = np.full(len(jobs), -1, dtype=np.int64), np.zeros(len(jobs), dtype=np.int64)
@@ -111,8 +111,8 @@ def _seats(snapshot: Snapshot, kinds: Ints, sizes: Ints, runs: Ints, layout: str
     settled = (jobs.phase == PENDING) | (jobs.phase == STARTING) | (jobs.phase == RUNNING)
     for one in range(len(snapshot.cluster.types)):
         mine = np.flatnonzero(settled & ((kind == one) | (jobs.running & (jobs.type == one))))
-        seats = TypeLayout(snapshot, one, mine, np.where(kind[mine] == one, gpus[mine], 0), jobs.locked[mine]).devices(layout, move_cost)
-        found |= {int(mine[place]): devices for place, devices in seats.items()}
+        placed = TypeLayout(snapshot, one, mine, np.where(kind[mine] == one, gpus[mine], 0), jobs.locked[mine]).devices(layout, move_cost)
+        found |= {int(mine[place]): devices for place, devices in placed.items()}
     return found
 
 
@@ -197,7 +197,7 @@ class Sia(Policy):
         named: dict[str, Any] = {"option": np.where(rows == DERIVED, -1, rows - jobs.option_first[runs])}
         if (rows == DERIVED).any():
             named |= {"gpus": np.where(rows == DERIVED, gpus, -1), "type": np.where(rows == DERIVED, kind, -1)}
-        seats = _seats(snapshot, kind, gpus, runs, self.layout, self.move_cost) if self.layout != "engine" else {}
-        if seats:
-            named["devices"] = [seats.get(job, ()) for job in runs.tolist()]
+        placed = _named_devices(snapshot, kind, gpus, runs, self.layout, self.move_cost) if self.layout != "engine" else {}
+        if placed:
+            named["devices"] = [placed.get(job, ()) for job in runs.tolist()]
         return Plan.assign(Assignments(runs, **named), notes=(choice.note,) if choice.note else ())

@@ -1,4 +1,4 @@
-"""Seats found one job and one server after the other: the slow, obvious form of `gantline.systems.lyra.policies.seating`."""
+"""Devices found one job and one server after the other: the slow, obvious form of `gantline.systems.lyra.policies.placement`."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import numpy as np
 from gantline.core.arrays import Ints
 
 
-class SlowSeating:
-    """Free devices by server while seats are given out; `shunned` ones are extra workers' that have not been taken from them yet."""
+class SlowPlacement:
+    """Free devices by server while devices are given out; `shunned` ones are extra workers' that have not been taken from them yet."""
 
     def __init__(self, device_node: Ints, usable: Iterable[int], lent: Iterable[int], taken: Iterable[int]) -> None:
         self.node_of = device_node
@@ -78,17 +78,17 @@ class SlowSeating:
         self.spare[at] -= len(gone - self.shunned)
 
 
-def seat_slowly(seating: SlowSeating, held: list[list[int]], base: list[int], size: list[int]) -> list[list[int]]:
+def place_slowly(slow: SlowPlacement, held: list[list[int]], base: list[int], size: list[int]) -> list[list[int]]:
     """Base workers stay or find a place, own servers first; then extra ones stay if nobody has taken theirs, or find another."""
     jobs = range(len(held))
-    kept = [seating.keep(held[j], min(base[j], size[j])) for j in jobs]
-    seating.shun({device for devices in held for device in devices} - {device for mine in kept for device in mine})
+    kept = [slow.keep(held[j], min(base[j], size[j])) for j in jobs]
+    slow.shun({device for devices in held for device in devices} - {device for mine in kept for device in mine})
     for j in jobs:
-        kept[j] += seating.add(min(base[j], size[j]) - len(kept[j]), kept[j], extra=False)
+        kept[j] += slow.add(min(base[j], size[j]) - len(kept[j]), kept[j], extra=False)
     for j in jobs:
-        rest = [device for device in held[j] if device not in kept[j] and seating.is_free(device)]
-        kept[j] += seating.keep(rest, size[j] - len(kept[j]))
-    seating.shun(())
+        rest = [device for device in held[j] if device not in kept[j] and slow.is_free(device)]
+        kept[j] += slow.keep(rest, size[j] - len(kept[j]))
+    slow.shun(())
     for j in jobs:
-        kept[j] += seating.add(size[j] - len(kept[j]), kept[j], extra=True)
+        kept[j] += slow.add(size[j] - len(kept[j]), kept[j], extra=True)
     return [sorted(devices) for devices in kept]
