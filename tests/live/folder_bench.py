@@ -43,7 +43,7 @@ class FolderExecutor(Generic[Kind]):
     def __init__(self, home: Path, make: Callable[[Path], Kind]) -> None:
         self.home = home
         self.executor, self._received = make(home), deque[RunnerEvents]()
-        self.executor.roll_call()
+        self.executor.adopt()
         self.executor.attach(contact_of(self.executor, lambda row: self.launch, self._received.append))
 
     def now(self) -> float:
@@ -71,7 +71,7 @@ class FolderBench(Generic[Kind]):
     def _attach(self) -> list[Present]:
         self._reports: list[ReportAndEnding] = []
         self.executor = self._make(self.home)
-        present = list(self.executor.roll_call())
+        present = list(self.executor.adopt())
         self.executor.attach(contact_of(self.executor, lambda row: self.launch, lambda events: self._reports.extend(events.reports)))
         return present
 

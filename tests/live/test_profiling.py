@@ -153,7 +153,7 @@ def test_profiles_become_ways_and_an_estimate(tmp_path: Path, capsys: pytest.Cap
     job.write_text("run: python train.py\nmodel: transformer-64\n", encoding="utf-8")
     assert main(["profile", "apply", str(job)]) == 0
     spec = parse_spec(capsys.readouterr().out)
-    assert [way.accelerators for way in spec.resources.ways] == ["h200:1"]
+    assert [variant.accelerators for variant in spec.resources.variants] == ["h200:1"]
     assert spec.estimate is None  # nobody said how many steps there are
     for wrong in ("run: python train.py\nmodel: unheard-of\n", "run: python train.py\nmodel: conv-4\nresources: {gpus: 2}\n"):
         job.write_text(wrong, encoding="utf-8")

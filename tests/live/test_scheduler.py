@@ -225,7 +225,7 @@ def test_an_ending_that_is_told_twice_counts_once(tmp_path: Path, monkeypatch: p
         (job,) = scheduler.submit(shell("exit 3", retries=2, backoff=0.02))
         assert ended(scheduler, job) == ["failed"]
         for events in late:
-            told(scheduler.endings, events)
+            receive(scheduler.endings, events)
         scheduler.ask(lambda: None)
         view = scheduler.view().jobs[job]
         assert (view.failures, view.epoch, view.state) == (3, 3, "failed")

@@ -46,7 +46,7 @@ class KubernetesBench:
         self.news: list[NodeNews] = []
         self._new: deque[Report] = deque()
         self.runner = self.executor = KubernetesRunner.open(self.context)
-        present = list(self.runner.roll_call())
+        present = list(self.runner.adopt())
         self.runner.attach(contact_of(self.runner, lambda row: self.launch, self._receive))
         return present
 

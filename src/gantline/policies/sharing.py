@@ -238,7 +238,7 @@ class _SharedDevices:
             owner, device = self._devices_of(jobs)
             self._count(owner, device, given=1, behind=-1)
             self._take_beside(device, self.amounts[:, owner])
-        return [(job, way, self._devices(job)) for job, way in zip(jobs, self.option[jobs].tolist())]
+        return [(job, variant, self._devices(job)) for job, variant in zip(jobs, self.option[jobs].tolist())]
 
     def _count(self, owner: Ints, device: Ints, *, given: int = 0, behind: int = 0) -> None:
         """So many more of these jobs have been given these devices, or hold them and have not had their turn."""
@@ -258,13 +258,13 @@ class _SharedDevices:
     def _assignments(self, places: list[_Place]) -> Assignments:
         devices = [tuple(given) for _, _, given in places]
         parts = [bool(given) and self.demand[job] < 1.0 for job, _, given in places]
-        columns: dict[str, list[int]] = {"option": [way for _, way, _ in places]}
+        columns: dict[str, list[int]] = {"option": [variant for _, variant, _ in places]}
         if any(parts):
             columns["group"] = [given[0] if part else -1 for given, part in zip(devices, parts)]
             columns["mode"] = [int(Mode.INTERLEAVE if part else Mode.EXCLUSIVE) for part in parts]
         return Assignments([job for job, _, _ in places], devices=devices, **columns)
 
-    def _ways(self, job: int) -> list[Option]:
+    def _variants(self, job: int) -> list[Option]:
         return self.jobs.options(job)
 
     def _devices(self, job: int) -> list[int]:
@@ -272,15 +272,15 @@ class _SharedDevices:
 
     def _shape(self, job: int) -> Shape:
         """What it asks for, as the rules for parts of GPUs read it; of several options the first."""
-        option, types = self._ways(job)[0], sorted({str(way.type) for way in self._ways(job)})
+        option, types = self._variants(job)[0], sorted({str(variant.type) for variant in self._variants(job)})
         return Shape(WHOLE * option.cpus * option.gpus, WHOLE * float(self.demand[job]) * (option.gpus > 0), option.gpus, "|".join(types))
 
     def _stay(self, job: int) -> tuple[int, list[int]] | None:
         """Where it runs, unless a job before it has taken that."""
-        devices, way = self._devices(job), int(self.option[job])
+        devices, variant = self._devices(job), int(self.option[job])
         free = self.given[devices] + self.demand[job] <= 1.0 + _SLACK
-        if self.fixed[job] or (free.all() and self._room(self._ways(job)[way], devices)):
-            return way, devices
+        if self.fixed[job] or (free.all() and self._room(self._variants(job)[variant], devices)):
+            return variant, devices
         return None
 
     def _room(self, option: Option, devices: list[int]) -> bool:
@@ -291,20 +291,20 @@ class _SharedDevices:
     def _find(self, job: int, evict: bool) -> tuple[int, list[int]] | None:
         """The first of its options for which there is room, with what jobs behind it hold or without."""
         fill = self.given if evict else self.given + self.behind
-        for way, option in enumerate(self._ways(job)):
+        for variant, option in enumerate(self._variants(job)):
             if self.placement is not None and 0 < option.gpus <= self.placement.widest:
                 whole = option.gpus * np.array(amounts_beside(option))[:, None]  # on one node
                 room = self.usable & np.all(self.beside + _SLACK >= whole, axis=0)[self.node]
                 chosen = self.placement.find(option, float(self.demand[job]), room, fill, self.beside[0], evict=evict)
                 if chosen is not None:
-                    return way, chosen
+                    return variant, chosen
                 continue
             fits = self.usable & (self.kind == option.type) & (fill + self.demand[job] <= 1.0 + _SLACK)
             enough: Bools = np.all(self.beside + _SLACK >= np.array(amounts_beside(option))[:, None], axis=0)
             fits &= enough[self.node]
             devices = self._gang(np.flatnonzero(fits), option) if option.gpus != 1 else self._fullest(np.flatnonzero(fits))
             if devices is not None:
-                return way, devices
+                return variant, devices
         return None
 
     def _fullest(self, devices: Ints) -> list[int] | None:
@@ -333,18 +333,22 @@ class _SharedDevices:
                 break
         return chosen
 
-    def _give(self, job: int, way: int, devices: list[int]) -> None:
+    def _give(self, job: int, variant: int, devices: list[int]) -> None:
         taken = np.array(devices, dtype=np.int64)
         self._count(np.full(len(taken), job), taken, given=1)
-        amounts = np.array(amounts_beside(self._ways(job)[way]))
+        amounts = np.array(amounts_beside(self._variants(job)[variant]))
         self.contested = self.contested or bool(amounts.any())  # it may take of a node what jobs behind it hold
         self._take_beside(taken, amounts)
 
 
 def _asks(snapshot: Snapshot, demand: Floats) -> list[_Asks]:
     """What each job asks for, as far as its place depends on that: equal for jobs that are alike."""
-    jobs, ways = snapshot.jobs, snapshot.options
-    columns = [ways.I[OptionColumn.TYPE], ways.I[OptionColumn.GPUS], *ways.F[OptionColumn.CPUS : OptionColumn.CPUS + HOST_RESOURCES]]
+    jobs, variants = snapshot.jobs, snapshot.options
+    columns = [
+        variants.I[OptionColumn.TYPE],
+        variants.I[OptionColumn.GPUS],
+        *variants.F[OptionColumn.CPUS : OptionColumn.CPUS + HOST_RESOURCES],
+    ]
     count, ends = jobs.option_count, np.cumsum(jobs.option_count)
     entry = np.arange(count.sum()) + np.repeat(jobs.option_first - ends + count, count)
     rows = list(zip(*(column[entry].tolist() for column in columns)))

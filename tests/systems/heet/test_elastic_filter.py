@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gantline.core.arrays import Floats
-from gantline.systems.heet.policies.ways import ElasticFilter
+from gantline.systems.heet.policies.variants import ElasticFilter
 
 TYPES, COUNTS = np.array([1.0, 1.5, 2.0, 3.0, 4.0]), np.array([1, 2, 3, 4, 6, 8, 12, 16])
 

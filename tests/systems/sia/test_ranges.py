@@ -10,7 +10,7 @@ import pytest
 from gantline.core.inputs import NodeEvent
 from gantline.policies.registry import find_policy
 from gantline.simulator.simulate import simulate
-from gantline.systems.sia.policies.policy import read_ways
+from gantline.systems.sia.policies.policy import read_variants
 
 
 def ranged(name: str, least: int, most: int, **more: Any) -> dict[str, Any]:
@@ -47,7 +47,7 @@ def test_of_a_wide_range_come_the_configurations_of_the_paper_its_ends_and_the_r
 
     class Watches(find_policy("sia")):
         def decide(self, snapshot):
-            ways = read_ways(snapshot, np.zeros(len(snapshot.jobs), dtype=bool))
+            ways = read_variants(snapshot, np.zeros(len(snapshot.jobs), dtype=bool))
             seen.append(list(zip(ways.columns.group.tolist(), ways.columns.gpus.tolist())))
             return super().decide(snapshot)
 

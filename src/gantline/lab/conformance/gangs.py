@@ -279,7 +279,7 @@ class GangBench(ABC):
         self.nodes: list[NodeNews] = []
         self.runner = self.open()
         self._cluster = self.runner.cluster
-        present = list(self.runner.roll_call())
+        present = list(self.runner.adopt())
         jobs = {f"{row + 1}": row for row in range(len(self.launches))}
         contact = Contact(self._task, jobs.get, WallClock(time.time()), self._receive, lambda: self._cluster)
         self.runner.attach(contact)

@@ -80,7 +80,7 @@ class RunnerContract(ABC):
     def test_what_still_runs_is_adopted(self) -> None:
         bench = self.started()
         present = bench.begin_again()
-        assert [(one.epoch, one.is_over) for one in present] == [(1, False)], "the roll call does not name what runs"
+        assert [(one.epoch, one.is_over) for one in present] == [(1, False)], "what runs is not adopted"
         self.until(bench, News.STARTED, 1)
         bench.end(0)
         self.until(bench, News.FINISHED, 1)

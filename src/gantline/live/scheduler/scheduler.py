@@ -104,7 +104,7 @@ class Scheduler:
         self.archived, self.set_aside = begun.archived, begun.set_aside
         loop, endings = self.loop, self.endings
         endings.received_from_runner(RunnerEvents(tuple(all_nodes(self.runner.cluster, loop.state.tables.cluster, self.runner.drained))))
-        self.runner.roll_call(lambda job: self._life is None and is_long_over(loop, self.registry, job))
+        self.runner.adopt(lambda job: self._life is None and is_long_over(loop, self.registry, job))
         rows = loop.engine.inputs.rows
         found = SubmittedExternalJobs(self.requests, self.registry)
         self.runner.attach(

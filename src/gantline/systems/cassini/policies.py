@@ -174,21 +174,21 @@ def _walked(ranking: Ranking, snapshot: Snapshot) -> list[_HostChoice]:
     for job in np.lexsort((np.arange(len(jobs)), ranking.key, -first)).tolist():
         if np.isposinf(ranking.key[job]) and not first[job]:
             continue
-        ways = [(number, option.type, option.gpus) for number, option in enumerate(jobs.options(job))]
+        variants = [(number, option.type, option.gpus) for number, option in enumerate(jobs.options(job))]
         if jobs.running[job]:
-            ways = [(int(jobs.option[job]), int(jobs.type[job]), int(jobs.held[job]))]
-        way = next((each for each in ways if each[2] <= room[each[1]]), None)
-        if way is not None:
-            room[way[1]] -= way[2]
-            found.append(_chosen(snapshot, job, *way))
+            variants = [(int(jobs.option[job]), int(jobs.type[job]), int(jobs.held[job]))]
+        variant = next((each for each in variants if each[2] <= room[each[1]]), None)
+        if variant is not None:
+            room[variant[1]] -= variant[2]
+            found.append(_chosen(snapshot, job, *variant))
         elif ranking.misfit == Misfit.STOP:
             break
     return found
 
 
 def _chosen(snapshot: Snapshot, job: int, option: int, kind: int, gpus: int) -> _HostChoice:
-    ways = snapshot.jobs.options(job)
-    like = ways[option] if 0 <= option < len(ways) else ways[0]
+    variants = snapshot.jobs.options(job)
+    like = variants[option] if 0 <= option < len(variants) else variants[0]
     size = like.gpus if gpus < 0 else gpus
     placed = size > 0 and not any(amounts_beside(like)) and like.nodes == 0
     return _HostChoice(job, option, like.type if kind < 0 else kind, size, placed)

@@ -224,7 +224,7 @@ class ServerRoom:
 
     def may_use(self, job: int) -> list[int]:
         """The servers that have its type of device."""
-        kinds = {way.type for way in self.options(job)}
+        kinds = {variant.type for variant in self.options(job)}
         return [server for server, kind in enumerate(self.type) if kind in kinds]
 
     @property
@@ -264,7 +264,7 @@ class ServerRoom:
             if more or mate >= 0 or server not in idle or server in wanted or most <= self.size[job] or not self.held[job]:
                 continue
             most = self.size[job] + self.free[server]
-            sizes = [way.gpus for way in snapshot.jobs.sizes(job) if self.size[job] < way.gpus <= most]
+            sizes = [variant.gpus for variant in snapshot.jobs.sizes(job) if self.size[job] < variant.gpus <= most]
             if sizes:
                 grown[job] = max(sizes) - self.size[job]
                 self.free[server] -= grown[job]

@@ -178,9 +178,9 @@ class _Queue:
 
     def _start_alone(self, position: int, granted: list[Assignment]) -> bool:
         """Give it devices of its own, by the first of its options for which there is room; on one node others may join it."""
-        for way, option in enumerate(self.jobs.options(position)):
+        for variant, option in enumerate(self.jobs.options(position)):
             if option.gpus == 0:
-                granted.append(Assignment(position, option=way))
+                granted.append(Assignment(position, option=variant))
                 return True
             wide = option.gpus > self.room
             devices = self.free_devices.take(option, self.everywhere if wide else self.main)
@@ -188,7 +188,7 @@ class _Queue:
                 self.blocked_by_wide |= wide
                 continue
             one_node = len({int(self.node[device]) for device in devices}) == 1
-            granted.append(Assignment(position, option=way, devices=devices, mode=Mode.SPACE if one_node else Mode.EXCLUSIVE))
+            granted.append(Assignment(position, option=variant, devices=devices, mode=Mode.SPACE if one_node else Mode.EXCLUSIVE))
             if one_node and self.pairs is not None:
                 self.hosts.setdefault(len(devices), []).append(Host(position, devices))
             return True

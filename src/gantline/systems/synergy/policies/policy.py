@@ -126,13 +126,13 @@ def _gpus_by_server(snapshot: Snapshot, devices: tuple[int, ...], server_of: dic
 
 def _need(snapshot: Snapshot, kind: int, position: int, share: Vector, server: tuple[int, float, float]) -> Need:
     """What a job can use: by its profile, by what it declares, else what it asks for or its share."""
-    way = snapshot.jobs.options(position)[0]
+    variant = snapshot.jobs.options(position)[0]
     profile = _profile(snapshot, kind, position, share)
     if profile is not None:
-        demand, gain = demand_of(profile, way.gpus, server)
-        return Need(position, way.gpus, demand, gain, profile)
-    asked = Vector(way.cpus / way.gpus or share.cpus, way.memory / way.gpus or share.memory) if way.gpus else share
-    return Need(position, way.gpus, asked, 1.0, None)
+        demand, gain = demand_of(profile, variant.gpus, server)
+        return Need(position, variant.gpus, demand, gain, profile)
+    asked = Vector(variant.cpus / variant.gpus or share.cpus, variant.memory / variant.gpus or share.memory) if variant.gpus else share
+    return Need(position, variant.gpus, asked, 1.0, None)
 
 
 def _profile(snapshot: Snapshot, kind: int, position: int, share: Vector) -> SensitivityProfile | None:
