@@ -27,10 +27,9 @@ from gantline.engine.assembly.guard import guard_of
 from gantline.engine.assembly.load import absent_types
 from gantline.engine.assembly.rules import RunRules
 from gantline.engine.assembly.spec import OPTIONS, RunSpec
-from gantline.engine.drivers.checkpoints import NO_CHECKPOINTS, Checkpoints
 from gantline.engine.drivers.journal import Journal
 from gantline.engine.drivers.key_reading import Hint, read_key
-from gantline.engine.drivers.simulation import Simulation, make_driver, report_on
+from gantline.engine.drivers.simulation import Checkpoints, Simulation, make_driver, report_on
 from gantline.engine.imitations.registry import find_imitation, find_scope
 from gantline.engine.policy_failures import Incident
 from gantline.engine.regime import Regime, find_regime, regime_names
@@ -115,8 +114,8 @@ def simulate(
     journal = _journal(record)
     engine.turns.on_lost = on_lost
     window = _window(spec.track, tables.count, way)
-    keep = Checkpoints(_path(spec.checkpoint), spec.checkpoint_every, _path(spec.resume))
-    if keep != NO_CHECKPOINTS and not way.checkpoints:
+    keep = Checkpoints(spec.checkpoint, spec.checkpoint_every, spec.resume)
+    if keep != Checkpoints() and not way.checkpoints:
         saved = " or ".join(name for name in regime_names() if find_regime(name).checkpoints)
         raise RefusedError(f"regime '{way.name}' has no checkpoints", where="--checkpoint", fix=f"leave that out, or use --regime {saved}")
     simulation = Simulation(
@@ -217,10 +216,6 @@ def _told_by_models(policy: Policy, model: Any, learned: Any, seed: int) -> dict
     if isinstance(model, OnlineGoodput) and model.learns:
         found |= model.belief_errors(learned)
     return found
-
-
-def _path(text: str) -> Path | None:
-    return Path(text) if text else None
 
 
 def _window(track: tuple[int, int] | None, rows: int, regime: Regime) -> tuple[int, int] | None:
