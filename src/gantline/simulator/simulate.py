@@ -24,8 +24,7 @@ from gantline.core.tables import Tables
 from gantline.engine.assembly.finders import find, options_set, usual_cluster
 from gantline.engine.assembly.from_trace import assemble, reservations
 from gantline.engine.assembly.guard import guard_of
-from gantline.engine.assembly.load import absent_types
-from gantline.engine.assembly.rules import RunRules
+from gantline.engine.assembly.run_rules import RunRules
 from gantline.engine.assembly.spec import OPTIONS, RunSpec
 from gantline.engine.drivers.journal import Journal
 from gantline.engine.drivers.key_reading import Hint, read_key
@@ -42,6 +41,7 @@ from gantline.traces.files.clusters import read_cluster
 from gantline.traces.files.policies import policy_of
 from gantline.traces.generators import generate
 from gantline.traces.generators.registry import is_generator
+from gantline.traces.to_tables import absent_types
 from gantline.traces.trace import Trace
 
 # --- functions that take the options of a run by name show them ---------------------------------------------------------

@@ -23,7 +23,7 @@ from gantline.core.queues import Queue, parse_queues, queues_as_text
 from gantline.core.snapshot import Jobs, Snapshot
 from gantline.core.snapshot_json import decode_snapshot, encode_snapshot
 from gantline.core.tables import Tables
-from gantline.engine.assembly.rules import RunRules
+from gantline.engine.assembly.run_rules import RunRules
 from gantline.engine.assembly.spec import RunSpec
 from gantline.engine.engine import Engine
 from gantline.engine.executor import Can, Executor
