@@ -41,8 +41,8 @@ from gantline.engine.imitations.registry import find_imitation
 from gantline.engine.log import INTERVAL_FLOATS, INTERVAL_INTS, Interval, Log
 from gantline.engine.settings import Amount
 from gantline.engine.state import State
-from gantline.simulator.occupancy import Held
 from gantline.simulator.run import Run
+from gantline.simulator.run_columns import Held
 from gantline.simulator.summary import changes_of, summarise, what_jobs_held
 from gantline.traces.blocks import TraceBlocks
 from gantline.traces.files.clusters import read_cluster
@@ -312,5 +312,5 @@ class _Kept:
                 tables.F[column] = self.F[column, first:last]
             for column in _INTS:
                 tables.I[column] = self.I[column, first:last]
-            yield Run({}, tables, Log(), held=Held(held.seconds[first:last], held.device_seconds[first:last])).jobs
+            yield Run({}, tables, Log(), Held(held.seconds[first:last], held.device_seconds[first:last])).jobs
             first = last

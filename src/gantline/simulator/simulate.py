@@ -166,7 +166,7 @@ def simulate(
     summary["wall_seconds"] = time.perf_counter() - began
     summary["cpu_seconds"] = time.process_time() - cpu_began
     lost, said = (tuple(map(str, each)) for each in (engine.incidents, engine.notices))
-    return Run(summary, tables, state.log, lost, journal, window, tuple(engine.refusals), said, held, simulation.pieces)
+    return Run(summary, tables, state.log, held, lost, journal, window, tuple(engine.refusals), said, simulation.pieces)
 
 
 def _trace(trace: object, seed: int) -> Trace:
