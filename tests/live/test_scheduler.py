@@ -21,7 +21,6 @@ from gantline.live.runners.local.execution import LocalKeepers
 from gantline.live.runners.local.incarnation import Incarnation
 from gantline.live.runners.runner_events import RunnerEvents
 from gantline.live.scheduler.endings import Endings
-from gantline.live.scheduler.job_settings import change_jobs
 from gantline.live.store import SqlStore
 from gantline.live.wall_time import Message
 
@@ -206,7 +205,7 @@ def test_a_job_that_was_stopped_has_what_is_left_of_its_time_limit(tmp_path: Pat
         scheduler.request([job], Action.RELEASE)
         until(lambda: len(alarms) > 1)
         assert alarms[1] <= limit - had, "it gets no limit anew"
-        change_jobs(scheduler, [job], {"time_limit": 2 * limit})
+        scheduler.requests.change([job], {"time_limit": 2 * limit})
         until(lambda: len(alarms) > 2)
         assert alarms[2] <= 2 * limit - had, "nor by a change of it"
 
