@@ -14,19 +14,16 @@ import numpy as np
 from gantline.core import memory as memories
 from gantline.core.cluster_json import decode_cluster, decode_nodes, encode_cluster, encode_nodes
 from gantline.core.cluster_now import ClusterNow
-from gantline.core.columns import Job
 from gantline.core.departures import decode_left, encode_left
 from gantline.core.errors import UsageError
 from gantline.core.facts_json import FACTS, decode_facts, encode_facts
-from gantline.core.insiders import tables_behind
-from gantline.core.job_json import KEYS, NAMES, decode_job, default_options, encode_job, fill_metrics
+from gantline.core.job_json import CODES, KEYS, KnownRows, decode_job, default_options, encode_job, fill_metrics
 from gantline.core.json_reader import Reader, check_head, json_number
-from gantline.core.known_rows import KnownRows
 from gantline.core.options import Option, OptionTable, decode_option
 from gantline.core.plan_json import decode_plan, decode_reservations, encode_plan, encode_reservations, fluid_ways
 from gantline.core.queues import Queue
 from gantline.core.snapshot import Jobs, Snapshot
-from gantline.core.tables import Tables
+from gantline.core.tables import Tables, tables_behind
 
 __all__ = ["VERSION", "decode_plan", "decode_snapshot", "encode_plan", "encode_snapshot"]
 
@@ -49,7 +46,6 @@ _STATE = (
     "kept_free",
     "unestimated",
 )
-_LISTS = {"user": "users", "queue": "queues", "app": "apps", "model": "models"}
 
 
 def encode_snapshot(snapshot: Snapshot, known: KnownRows | None = None) -> dict[str, Any]:
@@ -81,14 +77,14 @@ def encode_snapshot(snapshot: Snapshot, known: KnownRows | None = None) -> dict[
     jobs, packed = [], 0
     for place, row in enumerate(rows):
         job = encode_job(tables, row, snapshot.now, packed) if known is None else known.encode(tables, row, snapshot.now, packed)
-        packed += int(tables.I[Job.OPTION_COUNT, row])
+        packed += int(tables.jobs.option_count[row])
         if tables.listed is not None:
             job["listed"] = int(tables.listed[row])
         jobs.append(job if row == place else {**job, "row": row})
-    for key, listed in _LISTS.items():
-        names = getattr(tables, listed)
-        if names != _names_of(jobs, key):
-            found[listed] = list(names)
+    for column in CODES:
+        names = getattr(tables, column.names)
+        if names != _names_of(jobs, column.key):
+            found[column.names] = list(names)
     found["jobs"] = jobs
     if len((left := snapshot.left).row):
         found["left"] = encode_left(left, tables)
@@ -157,17 +153,16 @@ def _fill_names(reader: Reader, jobs: list[Reader], tables: Tables, rows: list[i
         if name in seen:
             raise UsageError(f"two jobs are called '{name}'", where=job.at("id"), fix="give every job its own id")
         seen.add(name)
-    for key, column in NAMES.items():
-        texts = [job.text(key, "") for job in jobs]
-        names = reader.texts(_LISTS[key]) if _LISTS[key] in reader else _names_of([{key: text} for text in texts], key)
-        codes = {name: code for code, name in enumerate(names)}
-        setattr(tables, _LISTS[key], names)
+    for column in CODES:
+        texts = [job.text(column.key, "") for job in jobs]
+        known = reader.texts(column.names) if column.names in reader else list(dict.fromkeys(texts)) or [""]
+        codes = {name: code for code, name in enumerate(known)}
+        setattr(tables, column.names, known)
         for job, row, text in zip(jobs, rows, texts):
             if text not in codes:
-                raise UsageError(
-                    f"'{text}' is not among the {_LISTS[key]}", where=job.at(key), fix=f"add it to '{_LISTS[key]}', or leave that list out"
-                )
-            tables.I[column, row] = codes[text]
+                fix = f"add it to '{column.names}', or leave that list out"
+                raise UsageError(f"'{text}' is not among the {column.names}", where=job.at(column.key), fix=fix)
+            getattr(tables.jobs, column.name)[row] = codes[text]
 
 
 def _names_of(jobs: list[dict[str, Any]], key: str) -> list[str]:
