@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from tests.systems.lucid import lucid_world
 
-from gantline.core.grid import Signal
+from gantline.core.facts import Signal
 from gantline.core.inputs import NodeEvent
 from gantline.models.sharing.throughput_table import ThroughputTable
 from gantline.simulator.run import Run

@@ -19,8 +19,7 @@ from tests.engine.held import held, most_held
 from tests.live.specs import ended, running, shell
 from tests.systems.gavel.tiny_world import table, trace
 
-from gantline.core.facts import Facts
-from gantline.core.grid import PowerGrid, Signal
+from gantline.core.facts import Facts, PowerGrid, Signal
 from gantline.core.inputs import Action, JobRequest, Submit
 from gantline.core.snapshot_json import decode_snapshot
 from gantline.lab.conformance import check_policy, suite

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 from gantline.core.cluster import Cluster, Link, Node
-from gantline.core.device_speeds import DeviceSpeeds
 from gantline.core.errors import NotFoundError, RefusedError
+from gantline.core.facts import DeviceSpeeds
 from gantline.core.inputs import Submit
 from gantline.core.plan import Plan
 from gantline.core.snapshot import Snapshot
