@@ -10,13 +10,13 @@ from tests.live.specs import ended, must_succeed, replays, running, shell, state
 
 from gantline.core.errors import RefusedError
 from gantline.core.inputs import Action
-from gantline.engine.drivers.live import Message
 from gantline.live.jobs.spec_file import spec_of
 from gantline.live.runners.local.runner import LocalRunner
 from gantline.live.scheduler.scheduler import Scheduler
 from gantline.live.scheduler.setup import Setup
 from gantline.live.store import SqlStore
 from gantline.live.store.records import MemoryStore
+from gantline.live.wall_time import Message
 from gantline.traces.files.python_file import GivenCode
 
 

@@ -21,10 +21,10 @@ from gantline.core.plan import Assignment, Mode, Part, Plan
 from gantline.core.policy import Policy
 from gantline.core.reasons import Reason
 from gantline.core.snapshot import Snapshot
-from gantline.engine.assembly.load import load_tables
 from gantline.engine.engine import Engine
 from gantline.models.model import Gang, PerformanceModel
 from gantline.simulator.simulate import simulate
+from gantline.traces.to_tables import load_tables
 from gantline.traces.trace import Trace
 
 RACKS = "2x2@east,2x2@west"

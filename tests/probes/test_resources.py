@@ -17,7 +17,6 @@ from gantline.core.plan import Assignment, Mode, Part, Plan
 from gantline.core.policy import Policy
 from gantline.core.reasons import Reason
 from gantline.core.snapshot import Snapshot
-from gantline.engine.assembly.load import load_tables
 from gantline.engine.drivers.acknowledged import Acknowledged
 from gantline.engine.drivers.faulty import Faults, FaultyExecutor
 from gantline.engine.drivers.simulation import Simulation
@@ -28,6 +27,7 @@ from gantline.engine.state import State
 from gantline.models.model import Gang, PerformanceModel
 from gantline.policies.placement.rules import find_placement
 from gantline.simulator.simulate import simulate
+from gantline.traces.to_tables import load_tables
 from gantline.traces.trace import Trace
 
 
