@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 from pathlib import Path
 from random import Random
-from typing import Any
 
 import polars as pl
 import pytest
@@ -13,9 +12,7 @@ from tests.simulator.references import one_in
 from tests.systems.allox import reference
 from tests.systems.allox.hybrid import some_jobs
 
-from gantline.core.errors import RefusedError, TraceError, UsageError
-from gantline.core.facts import Costs
-from gantline.core.inputs import NodeEvent
+from gantline.core.errors import TraceError, UsageError
 from gantline.simulator.run import Run
 from gantline.simulator.simulate import simulate
 from gantline.systems.allox.importer import read
@@ -153,22 +150,6 @@ def test_with_fewer_gpus_than_users_equal_share_runs_nothing(tmp_path: Path) -> 
     run = run_like_original(read(write_trace(tmp_path / "jobs.csv", 12)), cluster(2, 2, 32), "ES", 1.0, "irfsim-known")
     assert run.summary["completed"] == 0
     assert set(run.jobs["state"]) == {"waiting"}
-
-
-@pytest.mark.parametrize(
-    ("change", "told"),
-    [
-        ({"policy": "fifo"}, "IRFsim has no policy 'fifo'"),
-        ({"round": 60.0}, "nothing like --round"),
-        ({"costs": Costs(start=5.0)}, "nothing like --costs"),
-        ({"until": 100.0}, "nothing like --until"),
-        ({"node_events": [NodeEvent(5.0, "node0", "down")]}, "nothing like --node-events"),
-    ],
-)
-def test_what_it_has_not_is_refused(change: dict[str, Any], told: str) -> None:
-    given: dict[str, Any] = {"policy": "drf", "regime": "irfsim"} | change
-    with pytest.raises(RefusedError, match=told):
-        simulate(some_jobs(1, 4), cluster(2, 2, 20), given.pop("policy"), **given)
 
 
 def test_clusters_and_jobs_that_it_cannot_have_are_named() -> None:

@@ -82,8 +82,6 @@ def test_gandiva_leaves_ends_to_the_next_arrival() -> None:
     [
         ("gandiva", 4, {}, "asks for 4 GPUs"),
         ("themis", 4, {}, "asks for 4 GPUs"),
-        ("themis", 1, {"f": 0.5}, "does not read 'f' of themis"),
-        ("tiresias", 1, {"gittins": True}, "does not read 'gittins' of tiresias"),
     ],
 )
 def test_what_the_original_cannot_do_is_refused(policy: str, gpus: int, settings: dict[str, Any], told: str) -> None:

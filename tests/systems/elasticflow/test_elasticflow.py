@@ -35,15 +35,6 @@ def job(name: str, arrival: float, work: float, deadline: float | None, sizes: t
     return row | {"deadline": deadline, "options": options}
 
 
-@pytest.mark.parametrize("seed", range(6))  # every load on either cluster
-@pytest.mark.parametrize(("costs", "round"), [("", None), ("20", None), ("start=10,resume=25,resize=5", 60.0)])
-def test_no_admitted_job_is_late(seed: int, costs: str, round: float | None) -> None:
-    run = simulate(some_jobs(seed, load=1 + seed % 3), "gpu:4x4" if seed % 2 else "gpu:2x8", "elasticflow", costs=costs, round=round)
-    assert late(run) == []
-    assert not run.incidents
-    assert set(states(run).values()) <= {"completed", "rejected"}
-
-
 def test_a_node_that_fails_and_returns_in_time_is_no_harm_when_there_is_room() -> None:
     from gantline.core.inputs import NodeEvent
 

@@ -19,10 +19,7 @@ JOBS = [
 @pytest.mark.parametrize(
     ("changed", "told"),
     [
-        ({"policy": "fifo"}, "no policy 'fifo'"),
         ({"round": None}, "length of a slot"),
-        ({"costs": "30"}, "nothing like --costs"),
-        ({"until": 100.0}, "nothing like --until"),
         ({"cluster": "gpu:1x4,other:1x4"}, "one device type"),
     ],
 )

@@ -146,21 +146,6 @@ def test_any_device_names_do() -> None:
     assert run.summary["completed"] == 2
 
 
-@pytest.mark.parametrize(
-    ("options", "words"),
-    [
-        ({"costs": "30"}, "nothing like --costs"),
-        ({"min_run": 60.0}, "nothing like --min-run"),
-        ({"latency": 5.0}, "nothing like --decision-latency"),
-        ({"estimates": "noisy:0.3"}, "nothing like --estimates"),
-        ({"admission": "load-limit:1"}, "nothing like --admission"),
-    ],
-)
-def test_what_the_regime_does_not_know_is_refused(options: dict[str, Any], words: str) -> None:
-    with pytest.raises(RefusedError, match=words):
-        rounds(trace(("big", 100.0, 0.0)), **options)
-
-
 def test_a_policy_without_shares_is_refused() -> None:
     with pytest.raises(RefusedError, match="policy 'fifo' gives no shares"):
         simulate(trace(("big", 100.0, 0.0)), "v100:1", "fifo", throughputs=table(), regime="gavel")

@@ -127,10 +127,7 @@ def test_what_the_original_has_nothing_like_is_refused() -> None:
         with pytest.raises(GantlineError, match=what):
             simulate(pl.DataFrame(jobs or [job("a", 10)]), cluster, policy, regime="muri", **options)
 
-    refused("no policy 'fifo'", policy="fifo")
-    refused("does not read 'interval'", settings={"interval": 60})
     refused("'ordering' is 'best-ish'", settings={"ordering": "best-ish"})
-    refused("--costs", costs="30")
     refused("one type", cluster="a:1x1,b:1x1")
     refused("column 'stage_load' is missing", jobs=[{name: value for name, value in job("a", 10).items() if name != "stage_load"}])
     refused("stages of", jobs=[job("a", 10) | {"stage_load": 0.0, "stage_gpu": 0.0}])

@@ -112,7 +112,6 @@ def test_the_run_stops_at_the_first_round_without_jobs_and_says_how_many_were_le
         ({"model": "vsion"}, "no profile of 'vsion' .did you mean 'vision'"),
         ({"gpus": 5}, "asks for 5"),
         ({"costs": "30"}, "--costs"),
-        ({"policy": "fifo"}, "no policy 'fifo'"),
     ],
 )
 def test_what_the_original_has_nothing_like_is_refused(change: dict[str, Any], what: str) -> None:
