@@ -17,11 +17,12 @@ Program = tuple[Ints, Floats, Floats, Floats, int]
 
 @st.composite
 def programs(draw: st.DrawFn) -> Program:
-    """Few jobs that choose between two or three types, with savings of which many are equal."""
+    """Few jobs that choose between two or three types, or take some of several, with savings of which many are equal."""
     rng, jobs, types = np.random.default_rng(draw(st.integers(0, 10_000))), draw(st.integers(2, 5)), draw(st.integers(2, 3))
     job = np.sort(rng.integers(0, jobs, draw(st.integers(jobs, 4 * jobs))))
     use = np.zeros((len(job), types))
     use[np.arange(len(job)), rng.integers(0, types, len(job))] = rng.integers(1, 6, len(job))
+    use += rng.integers(0, 2, use.shape) * draw(st.booleans())
     return job, use, rng.choice([0.25, 0.5, 0.75, 1.0], len(job)), rng.integers(2, 8, types).astype(np.float64), jobs
 
 

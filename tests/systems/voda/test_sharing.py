@@ -116,17 +116,6 @@ def job(name: str, arrival: float, gpus: int, least: int, most: int, work: float
     return row | {"options": options} | more
 
 
-def some_jobs(seed: int, count: int = 24) -> list[Job]:
-    draw = np.random.default_rng(seed)
-    found, at = [], 0.0
-    for k in range(count):
-        at = round(at + float(draw.exponential(60.0)), 1)
-        most = int(draw.choice([1, 2, 4, 8]))
-        gpus = int(draw.integers(1, most + 1))
-        found.append(job(f"j{k}", at, gpus, int(draw.integers(1, gpus + 1)), most, float(draw.uniform(50, 3000))))
-    return found
-
-
 def test_when_many_wait_demoted_jobs_shrink_to_their_minimum() -> None:
     """The compaction case: three old jobs of four and thirteen new ones of thirteen on twelve GPUs."""
     options = [{"type": "gpu", "gpus": g, "rate": g**0.9} for g in range(1, 14)]
