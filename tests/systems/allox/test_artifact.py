@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.jobs import job_row
 
 from gantline.core.arrays import Floats, Ints
 from gantline.core.errors import RefusedError
@@ -128,8 +129,8 @@ def test_the_solver_makes_the_same_choices_with_fifty_jobs() -> None:
 
 
 def test_a_job_that_lacks_memory_is_refused_where_the_original_hangs() -> None:
-    large = {"job": "large", "arrival": 0.0, "gpus": 1, "duration": 5.0, "options": "gpu:1/0/90=5|cpu:0/20/1=900"}
-    other = {"job": "other", "arrival": 0.0, "gpus": 1, "duration": 9.0, "options": "gpu:1/0/90=9|cpu:0/20/1=900"}
+    large = job_row("large", 1, 5.0, options="gpu:1/0/90=5|cpu:0/20/1=900")
+    other = job_row("other", 1, 9.0, options="gpu:1/0/90=9|cpu:0/20/1=900")
     with pytest.raises(RefusedError, match="lacks memory, and the original would try it for ever"):
         simulate([large, other], "gpu:2x1/0c/64g,cpu:1x0/20c/1g", "allox", regime="irfsim-known")
 

@@ -98,7 +98,6 @@ def test_short_jobs_take_spot_machines(grid: str) -> None:
     [
         ({"settings": {"start": 1}}, "from hour 1 on reads 720"),
         ({"settings": {"waiting": "six"}}, "waiting is 'six'"),
-        ({"settings": {"scheduling": "sometimes"}}, "'scheduling' is 'sometimes'"),
         ({"carbon": ""}, "carbon"),
         ({"cluster": "cpu:1x0/0.5c"}, "0.5"),
         ({"jobs": {"duration": [200.0]}}, "less than 300 s"),

@@ -146,14 +146,11 @@ def _uneven() -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("name", "settings", "words"),
     [
-        ("isolated", {"compat": "blox"}, "'compat' is 'blox'"),
         ("isolated", {"turn": "0"}, "'turn' is 0"),
         ("max_min_fairness_perf", {"parts": "0"}, "'parts' is 0"),
-        ("max_min_fairness_perf", {"tie": "random"}, "'tie' is 'random'"),
         ("gandiva", {"profiling": "1.5"}, "'profiling' is 1.5"),
         ("allox", {"alpha": "0"}, "'alpha' is 0"),
         ("max_min_fairness_water_filling", {"entities": "a=-1"}, "'a=-1' is no entity"),
-        ("max_min_fairness_water_filling", {"owner": "team"}, "'owner' is 'team'"),
         ("max_sum_throughput_normalized_by_cost_perf", {"prices": "v100=free"}, "'free' is not a number"),
         ("max_sum_throughput_normalized_by_cost_perf", {"prices": "v100=0"}, "price 0 is not above 0"),
     ],

@@ -207,7 +207,7 @@ def test_a_lender_that_nobody_has_lends_nothing_and_lost_servers_are_not_used() 
     assert not [span for span in spans(lost, "b") if span[0] >= 50.0 and set(span[2]) & {4, 5, 6, 7}]
 
 
-@pytest.mark.parametrize("wrong", [{"reclaim": "all"}, {"low": 0.9, "high": 0.1}, {"noise": -1.0}, {"resize_cost": -1.0}])
+@pytest.mark.parametrize("wrong", [{"low": 0.9, "high": 0.1}, {"noise": -1.0}, {"resize_cost": -1.0}])
 def test_a_wrong_setting_is_refused(wrong: dict[str, Any]) -> None:
     with pytest.raises(UsageError, match=next(iter(wrong))):
         make_policy("lyra", wrong)

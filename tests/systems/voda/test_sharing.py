@@ -11,7 +11,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gantline import simulate
-from gantline.core.errors import GantlineError
 from gantline.core.snapshot_json import decode_snapshot
 from gantline.policies.elastic.policies import grow_in_turns, in_order
 from gantline.policies.elastic.pools import Curves, pools
@@ -164,8 +163,3 @@ def test_types_are_shared_separately_and_flexible_jobs_go_where_there_is_room() 
     plan = make_policy("voda.fifo").decide(snapshot)
     assert [(item.job, snapshot.cluster.types[item.type]) for item in plan.assignments or ()] == [(0, "big"), (1, "small")]
     assert [pool.capacity for pool in pools(snapshot)] == [2, 4]
-
-
-def test_a_wrong_compat_is_refused() -> None:
-    with pytest.raises(GantlineError, match="none or voda"):
-        make_policy("voda.fifo", {"compat": "blox"})
