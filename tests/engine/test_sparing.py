@@ -9,7 +9,6 @@ from tests.jobs import job_row
 from gantline.core.cluster_spec import parse_cluster
 from gantline.core.columns import Job
 from gantline.engine.assembly.finders import stops_of
-from gantline.engine.assembly.load import load_tables
 from gantline.engine.assembly.spec import RunSpec
 from gantline.engine.drivers.acknowledged import Acknowledged
 from gantline.engine.drivers.faulty import Faults, FaultyExecutor
@@ -21,6 +20,7 @@ from gantline.engine.state import State
 from gantline.policies.placement.rules import find_placement
 from gantline.policies.registry import make_policy
 from gantline.simulator.simulate import simulate
+from gantline.traces.to_tables import load_tables
 from gantline.traces.trace import Trace
 
 GANGS = [job_row(name, 2, 900.0, at=at) for name, at in (("a", 0.0), ("b", 1.0))]

@@ -15,7 +15,6 @@ from gantline.core.columns import Job
 from gantline.core.errors import NotFoundError, RefusedError, UnreachableError
 from gantline.core.inputs import Action, NodeEvent
 from gantline.core.phases import Phase
-from gantline.engine.drivers.live import Message
 from gantline.live.jobs.launch import Launch
 from gantline.live.jobs.spec_file import spec_of
 from gantline.live.runners.local.execution import LocalKeepers
@@ -24,6 +23,7 @@ from gantline.live.runners.runner_events import RunnerEvents
 from gantline.live.scheduler.endings import Endings
 from gantline.live.scheduler.job_settings import change_jobs
 from gantline.live.store import SqlStore
+from gantline.live.wall_time import Message
 
 
 def test_jobs_run_and_end_with_their_exit_codes(tmp_path: Path) -> None:

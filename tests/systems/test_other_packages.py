@@ -12,7 +12,6 @@ from tests.systems.some_package import write_package
 
 import gantline
 from gantline.core.errors import UsageError
-from gantline.engine.assembly.models import find_model
 from gantline.engine.regime import find_regime
 from gantline.lab.experiment.reproduction import find_study
 from gantline.live.runners.registry import find_runner
@@ -22,6 +21,7 @@ from gantline.registry import KINDS
 from gantline.traces.generators import generate
 from gantline.traces.generators.registry import is_generator
 from gantline.traces.importers.registry import find_importer
+from gantline.traces.performance import find_model
 
 Install = Callable[..., None]
 LAS = ("simulate", "jobs.csv", "--cluster", "1x8", "--policy", "las")

@@ -13,7 +13,6 @@ from gantline.core.columns import Job as JobColumn
 from gantline.core.gather import elapsed
 from gantline.core.inputs import Action, Fault, Input, JobRequest, News, Report
 from gantline.core.phases import Phase
-from gantline.engine.drivers.live import Live, Message
 from gantline.engine.in_flight import HOLDS
 from gantline.live.runners.runner_context import Accounts
 from gantline.live.runners.runner_events import Ending, NodeNews, RunnerEvents
@@ -21,6 +20,7 @@ from gantline.live.scheduler.job_registry import Job, JobRegistry
 from gantline.live.scheduler.node_watch import NodeWatch
 from gantline.live.scheduler.progress import Progress
 from gantline.live.store.records import Entry
+from gantline.live.wall_time import Live, Message
 
 _ACCOUNTS = 60.0  # seconds between two looks for an account
 _LOG = logging.getLogger("gantline.live")

@@ -10,13 +10,13 @@ from typing import Any
 
 from gantline.core.errors import NotFoundError, RefusedError, UsageError, near
 from gantline.core.inputs import Input, SetJob
-from gantline.engine.drivers.live import Message
 from gantline.live.jobs.spec import JobSpec
 from gantline.live.jobs.spec_file import spec_of
 from gantline.live.scheduler.job_registry import Job
 from gantline.live.scheduler.loop_thread import settle
 from gantline.live.scheduler.scheduler import Scheduler
 from gantline.live.store.records import Entry
+from gantline.live.wall_time import Message
 
 
 def change_jobs(scheduler: Scheduler, ids: Sequence[str], changes: Mapping[str, Any], user: str = "") -> None:
