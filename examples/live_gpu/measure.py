@@ -32,12 +32,12 @@ def profile(
     seen: dict[tuple[str, str, int], list[TrialLife]] = {}
     for nodes in _gpus(devices):
         for size in sizes:
-            for seats in _crews(bundle, nodes, kinds, size):
+            for crew_members in _crews(bundle, nodes, kinds, size):
                 if is_over():
                     return False
-                for seat, life in zip(seats, _measured(devices, nodes, seats, size, seconds, how)):
-                    seen.setdefault((seat.kind, seat.node.type, size), []).append(life)
-                for kind, type in dict.fromkeys((seat.kind, seat.node.type) for seat in seats):
+                for member, life in zip(crew_members, _measured(devices, nodes, crew_members, size, seconds, how)):
+                    seen.setdefault((member.kind, member.node.type, size), []).append(life)
+                for kind, type in dict.fromkeys((member.kind, member.node.type) for member in crew_members):
                     speed = fit_colocation(seen[kind, type, size])
                     known = bundle.jobs.get(kind, Profile(kind, family=kind.split("-")[0]))
                     bundle = bundle.with_profile(replace(known, alone={**known.alone, (type, size): speed}))
@@ -46,7 +46,7 @@ def profile(
     return True
 
 
-class Seat(NamedTuple):
+class CrewMember(NamedTuple):
     """Where a gang of some kind is measured."""
 
     kind: str
@@ -64,7 +64,7 @@ def _gpus(devices: str) -> list[dict[Node, int]]:
     return list(found.values())
 
 
-def _crews(bundle: Bundle, nodes: Mapping[Node, int], kinds: list[str], size: int) -> Iterator[list[Seat]]:
+def _crews(bundle: Bundle, nodes: Mapping[Node, int], kinds: list[str], size: int) -> Iterator[list[CrewMember]]:
     """Gangs that are measured together, as many as fit on these nodes; the last ones have some that are measured again to fill them."""
     missing = {
         node: [kind for kind in kinds if kind not in bundle.jobs or (node.type, size) not in bundle[kind].alone]
@@ -72,24 +72,24 @@ def _crews(bundle: Bundle, nodes: Mapping[Node, int], kinds: list[str], size: in
         if node.gpus >= size
     }
     while any(missing.values()):
-        seats = []
+        crew_members = []
         for node, left in missing.items():
             room = node.gpus // size
             some, missing[node] = left[:room], left[room:]
             others = [kind for kind in kinds if kind not in some] or some
             crewed = [*some, *(others[place % len(others)] for place in range(room - len(some)))]
-            seats += [Seat(kind, node, nodes[node] + place * size) for place, kind in enumerate(crewed)]
-        yield seats
+            crew_members += [CrewMember(kind, node, nodes[node] + place * size) for place, kind in enumerate(crewed)]
+        yield crew_members
 
 
 def _measured(
-    devices: str, nodes: Iterable[Node], seats: Sequence[Seat], size: int, seconds: float, how: Mapping[str, Any]
+    devices: str, nodes: Iterable[Node], crew_members: Sequence[CrewMember], size: int, seconds: float, how: Mapping[str, Any]
 ) -> list[TrialLife]:
     def part(node: Node) -> int:
         return whole_and_percent(node.type)[1]
 
     gangs = []
-    for kind, node, first in seats:
+    for kind, node, first in crew_members:
         launch = lambda steps, kind=kind: workload.launch(kind, steps * size, {})  # noqa: E731
         gangs.append(TrialGang(kind, tuple(range(first, first + size)), launch, part(node)))
     with colocated(lambda home: LocalRunner(home, devices, **how), gangs, sum(node.gpus * part(node) for node in nodes)) as one:

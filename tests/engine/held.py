@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from tests.jobs import by_job
+
 from gantline.core.queues import ancestors
 from gantline.simulator.run import Run
 
@@ -16,7 +18,7 @@ def held(run: Run, job: str, at: float) -> int:
 
 def most_held(run: Run, queues: Iterable[str]) -> dict[str, int]:
     """The most devices that each of these queues and those below it held at any time."""
-    queue_of = dict(run.jobs.select("job", "queue").iter_rows())
+    queue_of = by_job(run, "queue")
     spans = [(row["start"], row["end"], row["gpus"], queue_of[row["job"]]) for row in run.allocations.iter_rows(named=True)]
     found = {}
     for queue in queues:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import pytest
+from tests.jobs import job_row
 
 from gantline import Assignment, Mode, Plan, Policy, Snapshot
 from gantline.core.columns import Job
@@ -14,9 +15,9 @@ from gantline.core.inputs import Action, JobRequest, Submit
 from gantline.core.reasons import Reason
 from gantline.simulator.simulate import simulate
 
-LONG = {"job": "long", "arrival": 0.0, "gpus": 2, "duration": 5000.0}
+LONG = job_row("long", 2, 5000.0)
 
-BRIEF = {"job": "brief", "arrival": 0.0, "gpus": 1, "duration": 1.0}
+BRIEF = job_row("brief", 1, 1.0)
 
 
 def ask(name: str = "one", gpus: int = 2, **more: object) -> Submit:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from tests.jobs import job_row
 
 from gantline import Assignment, Mode, OrderPolicy, Plan, Policy, Snapshot, parse_cluster, simulate
 from gantline.core.arrays import Floats
@@ -28,7 +29,7 @@ def _bundle(**stops: float) -> Bundle:
 
 
 def _rows(*jobs: tuple[str, float, float]) -> list[dict[str, object]]:
-    return [{"job": str(k), "arrival": at, "gpus": 1, "duration": work, "model": model} for k, (model, at, work) in enumerate(jobs)]
+    return [job_row(str(k), 1, work, at=at, model=model) for k, (model, at, work) in enumerate(jobs)]
 
 
 def _times(
@@ -184,8 +185,8 @@ def test_slices_of_another_size_count_by_their_part_of_the_gpu() -> None:
     speed = Speed(SampledLine(0.0, 1.0, 1.0, 1.0), crowded=0.5)
     bundle = Bundle({"a": Profile("a", alone={("h200.25pct", 1): speed}), "b": Profile("b", alone={("h200.50pct", 1): speed})})
     rows = [
-        {"job": "a", "model": "a", "arrival": 0.0, "gpus": 1, "duration": 100.0, "options": "h200.25pct:1=100"},
-        {"job": "b", "model": "b", "arrival": 0.0, "gpus": 1, "duration": 100.0, "options": "h200.50pct:1=100"},
+        job_row("a", model="a", options="h200.25pct:1=100"),
+        job_row("b", model="b", options="h200.50pct:1=100"),
     ]
     run = simulate(rows, parse_cluster("h200:2x1/25%x2+50%x1"), "fifo", performance=ProfiledModel(bundle))
     a, b = run.jobs.sort("job")["jct"].to_list()

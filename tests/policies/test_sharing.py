@@ -9,6 +9,7 @@ import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.jobs import by_job
 
 from gantline import simulate
 from gantline.cli.main import main
@@ -28,7 +29,7 @@ def shared(jobs: list[dict[str, Any]], cluster: str, order: str = "fifo", **more
 
 
 def finishes(run: Run) -> dict[str, float]:
-    return dict(run.jobs.select("job", "finish").iter_rows())
+    return by_job(run, "finish")
 
 
 def test_parts_that_fit_run_together_at_full_speed_and_the_rest_waits() -> None:

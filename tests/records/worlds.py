@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from tests.systems.lucid import lucid_world
 
-from gantline.core.grid import Signal
+from gantline.core.facts import Signal
 from gantline.core.inputs import NodeEvent
 from gantline.models.sharing.throughput_table import ThroughputTable
 from gantline.simulator.run import Run
@@ -177,8 +177,8 @@ def part_jobs(seed: int, count: int) -> list[Job]:
     return jobs
 
 
-def make_worlds(folder: Path) -> dict[str, Callable[..., Run]]:
-    """World -> a run with (policy, settings, options); the files that runs read are written to the folder."""
+def make_worlds(folder: Path, most: int | None = None) -> dict[str, Callable[..., Run]]:
+    """World -> a run with (policy, settings, options) of all jobs, or so many; the files that runs read are written to the folder."""
     batches, seats, rounds = folder / "batches.csv", folder / "seats.csv", folder / "rounds.csv"
     variety, month, linked = folder / "variety.csv", folder / "month.csv", folder / "linked.yaml"
     batches.write_text(BATCHES, encoding="utf-8")
@@ -197,7 +197,7 @@ def make_worlds(folder: Path) -> dict[str, Callable[..., Run]]:
         def run(policy: str, settings: dict[str, Any], **more: Any) -> Run:
             if policy == "recorded":
                 settings = settings | {"table": str(rounds if fixed["regime"] == "shockwave" else seats)}
-            return simulate(jobs, cluster, policy, settings=settings, **(fixed | more))
+            return simulate(jobs[:most], cluster, policy, settings=settings, **(fixed | more))
 
         return run
 
@@ -231,7 +231,7 @@ def make_worlds(folder: Path) -> dict[str, Callable[..., Run]]:
         "sia, one type": world(measured_jobs(8, 12), "large:2x8", regime="sia", profiles=example_profiles()),
         "sia, two jobs": world(measured_jobs(8, 2), "small:2x4,large:1x8", regime="sia", profiles=example_profiles()),
         "pollux": world(measured_jobs(8, 12), "small:2x4", regime="pollux", profiles=example_profiles()),
-        "pal": world(classes, "4x4", regime="pal", device_speeds=str(variety), locality=1.5),
+        "pal": world(classes, "4x4", regime="pal", placement="pal", device_speeds=str(variety), locality=1.5),
         "lucid": world(
             virtual, str(lucid_world.write_clusters(folder)), regime="lucid", profiles=str(lucid_world.write_profiles(folder, virtual))
         ),

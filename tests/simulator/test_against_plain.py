@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.oracles.plain_simulator import LIMITS, ORDERS, Interval, Job, PlainSimulator
+from tests.oracles.plain_walk import Way
 from tests.simulator.workloads import Workload, workloads
 
 from gantline.core.cluster_spec import parse_cluster
@@ -64,9 +65,12 @@ class Setup:
         )
 
     def plain(self, workload: Workload, name: str, estimates: list[float]) -> PlainSimulator:
-        jobs = [Job(row, arrival, gpus, work, estimates[row]) for row, (arrival, gpus, work) in enumerate(workload.jobs)]
+        jobs = [
+            Job([Way(0, gpus, 1.0, 0.0)], row=row, arrival=arrival, work=work, estimate=estimates[row])
+            for row, (arrival, gpus, work) in enumerate(workload.jobs)
+        ]
         costs = (self.start_cost, self.resume_cost, self.move_cost)
-        oracle = PlainSimulator(ORDERS[name], workload.nodes, jobs, self.round, self.consolidated, *costs, self.min_run, self.load_limit)
+        oracle = PlainSimulator(ORDERS[name], workload.nodes, jobs, self.round, self.load_limit, self.min_run, self.consolidated, *costs)
         oracle.run()
         return oracle
 

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.jobs import by_job
 from tests.oracles.held_time import assert_accounts_agree, held_time
 from tests.systems.gavel.tiny_world import table as speeds
 from tests.systems.gavel.tiny_world import trace as gavel_trace
@@ -50,7 +51,7 @@ def test_a_preempted_job_waits_only_while_it_holds_nothing() -> None:
     """The long job starts (5 s), is stopped at 10, and pays 20 s for its resume at 35: start and resume are not waiting."""
     jobs = [job("long", 0, 1, 100), job("short", 10, 1, 20)]
     run = simulate(jobs, "1x1", "srtf", costs="start=5,resume=20")
-    held = dict(run.jobs.select("job", "held").iter_rows())
+    held = by_job(run, "held")
     assert held == {"long": 10.0 + 20.0 + 95.0, "short": 25.0}
     assert run.jobs["queueing"].to_list() == [25.0, 0.0]
     assert_accounts_agree(run)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from tests.jobs import by_job
+
 from gantline.core.cluster import Node
 from gantline.core.inputs import NodeEvent
 from gantline.core.plan import Assignment, Mode, Plan
@@ -41,7 +43,7 @@ class Smallest(Policy):
 
 def test_a_device_with_two_holders_is_busy_once() -> None:
     run = simulate([job("a", 0, 1, 60), job("b", 20, 1, 20)], "1x4", Together())
-    finish = dict(run.jobs.select("job", "finish").iter_rows())
+    finish = by_job(run, "finish")
     assert steps(run, "running", "busy_gpus") == [(0, 1, 1), (20, 2, 1), (finish["b"], 1, 1), (finish["a"], 0, 0)]
     assert measure(run)["utilization"] == run.summary["utilization"] == 0.25
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.jobs import by_job, job_row
 from tests.oracles.plain_sharing import SharingGang, share_plainly
 
 from gantline import Assignment, Mode, Plan, Policy, Snapshot
@@ -47,10 +48,10 @@ def scenes(draw: st.DrawFn, grouped: bool) -> list[SharingGang]:
 
 
 def finishes(gangs: list[SharingGang], executor: str) -> dict[str, float]:
-    jobs = [{"job": gang.name, "arrival": gang.arrival, "gpus": len(gang.devices), "duration": gang.work} for gang in gangs]
+    jobs = [job_row(gang.name, len(gang.devices), gang.work, at=gang.arrival) for gang in gangs]
     policy = AsDrawn(tuple((gang.name, tuple(sorted(gang.devices)), gang.fraction, gang.group) for gang in gangs))
     run = simulate(jobs, f"1x{DEVICES}", policy, executor=executor)
-    return dict(run.jobs.select("job", "finish").iter_rows())
+    return by_job(run, "finish")
 
 
 @pytest.mark.parametrize("executor", ["instant", "acknowledged"])

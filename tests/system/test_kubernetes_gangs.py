@@ -47,7 +47,7 @@ def make(cluster: KubernetesCluster, tmp_path: Path) -> Iterator[Make]:
     empty(cluster)
 
 
-def report_of(bench: KubernetesBench, news: News, row: int = 0, epoch: int = 1) -> tuple[Report, Ending | None]:
+def told(bench: KubernetesBench, news: News, row: int = 0, epoch: int = 1) -> tuple[Report, Ending | None]:
     """Wait for a report."""
     found = [(report, ending) for report, ending in bench.reports() if (report.news, report.row, report.epoch) == (news, row, epoch)]
     if found:
@@ -56,7 +56,7 @@ def report_of(bench: KubernetesBench, news: News, row: int = 0, epoch: int = 1) 
         lambda: any((report.news, report.row, report.epoch) == (news, row, epoch) for report, _ in bench.reports()),
         f"{news.value} of row {row}, epoch {epoch}; told {bench.reports()}",
     )
-    return report_of(bench, news, row, epoch)
+    return told(bench, news, row, epoch)
 
 
 def names(cluster: KubernetesCluster) -> list[str]:
@@ -69,7 +69,7 @@ def services(cluster: KubernetesCluster) -> list[str]:
 
 def start(bench: KubernetesBench, *devices: int, row: int = 0, epoch: int = 1) -> None:
     bench.send(Order(Verb.START, row, epoch, devices))
-    assert set(report_of(bench, News.STARTED, row, epoch)[0].devices) == set(devices)
+    assert set(told(bench, News.STARTED, row, epoch)[0].devices) == set(devices)
 
 
 def test_a_gang_over_two_nodes_is_a_pod_on_each_and_its_output_is_read_by_offset(make: Make, cluster: KubernetesCluster) -> None:
@@ -83,7 +83,7 @@ def test_a_gang_over_two_nodes_is_a_pod_on_each_and_its_output_is_read_by_offset
     assert output.read(4, 4) == b"rank"
     output.close()
     bench.send(Order(Verb.STOP, 0, 1))
-    report_of(bench, News.STOPPED)
+    told(bench, News.STOPPED)
     wait_for(lambda: not names(cluster), "removal of the pods")
     wait_for(lambda: "gantline-job0-1" not in services(cluster), "removal of the name under which they met")
     kept = bench.runner.output("job0", 1)
@@ -95,9 +95,8 @@ def test_when_one_pod_is_deleted_by_hand_the_whole_gang_ends_and_that_is_not_the
     bench = make()
     start(bench, 0, 2)
     cluster.client.delete(path_of("pods", "default", "gantline-job0.1.1"))
-    report, ending = report_of(bench, News.FAILED)
+    report, ending = told(bench, News.FAILED)
     assert report.lost is Fault.ENGINE
-    assert ending is not None
     assert "gantline-job0.1.1 was deleted, and not by this service" in ending.why
     wait_for(lambda: not names(cluster), "removal of both pods")
 
@@ -108,8 +107,7 @@ def test_labels_removed_by_hand_lose_nothing(make: Make, cluster: KubernetesClus
     path = path_of("pods", "default", "gantline-job0.1.0")
     cluster.client.merge(path, {"metadata": {"labels": None, "annotations": {"gantline.io/epoch": "9"}}})
     bench.end(3)
-    _, ending = report_of(bench, News.FAILED)
-    assert ending is not None
+    _, ending = told(bench, News.FAILED)
     assert ending.exit == 3
 
 
@@ -124,10 +122,10 @@ def test_devices_of_a_pod_whose_annotations_were_removed_stay_its_own(make: Make
     assert bench.runner.cache.pods["gantline-job0.1.0"].places == (0, 1)
     bench.send(Order(Verb.START, 1, 1, (2,)))  # a mistaken order for one of its devices
     bench.send(Order(Verb.START, 2, 1, (0,)))
-    report_of(bench, News.STARTED, row=2)
+    told(bench, News.STARTED, row=2)
     assert "gantline-job1.1.0" not in names(cluster)
     bench.send(Order(Verb.STOP, 0, 1))
-    report_of(bench, News.STARTED, row=1)  # when its devices are free
+    told(bench, News.STARTED, row=1)  # when its devices are free
 
 
 def test_services_of_two_namespaces_see_each_others_pods_as_used(make: Make, cluster: KubernetesCluster, tmp_path: Path) -> None:
@@ -146,10 +144,10 @@ def test_services_of_two_namespaces_see_each_others_pods_as_used(make: Make, clu
         wait_for(lambda: len(closed(first)) == 1, "the device of the second service")
         assert closed(first) <= {"b:0", "b:1"}
         first.send(Order(Verb.STOP, 0, 1))
-        report_of(first, News.STOPPED)
+        told(first, News.STOPPED)
         wait_for(lambda: not closed(second), "devices that are free again")
         second.send(Order(Verb.STOP, 0, 1))
-        report_of(second, News.STOPPED)
+        told(second, News.STOPPED)
         wait_for(lambda: not closed(first) and not cluster.pods("team"), "the end of the second service's pod")
     finally:
         second.close()
@@ -164,16 +162,14 @@ def test_a_clock_that_is_an_hour_slow_is_mentioned_and_moves_no_start(
     assert any("the API server's clock differs from this one by 3" in note for note in bench.runner.notes())
     start(bench, 0)
     (present,) = bench.begin_again()
-    assert present.since is not None
     assert abs(present.since - (slow() - 3600.0)) < 600.0
 
 
 def test_an_image_that_cannot_be_pulled_is_the_jobs_failure_with_the_kubelets_words(make: Make, cluster: KubernetesCluster) -> None:
     bench = make(Launch(("true",), image="missing:latest"))
     bench.send(Order(Verb.START, 0, 1, (0,)))
-    report, ending = report_of(bench, News.FAILED)
+    report, ending = told(bench, News.FAILED)
     assert report.lost is Fault.JOB
-    assert ending is not None
     assert "its image cannot be pulled on node a: Back-off pulling image" in ending.why
 
 
@@ -184,9 +180,8 @@ def test_half_a_gang_is_given_back_with_the_reason(make: Make, cluster: Kubernet
     wait_for(lambda: any(pod["status"]["phase"] == "Running" for pod in cluster.pods()), "half of the gang")
     wait_for(lambda: all(pod["metadata"].get("deletionTimestamp") for pod in cluster.pods()), "the gang to be given back")
     cluster.tell_kubelets("back b")
-    report, ending = report_of(bench, News.FAILED)
+    report, ending = told(bench, News.FAILED)
     assert report.lost is Fault.ENGINE
-    assert ending is not None
     assert "1 of 2 pods did not start within 3 s" in ending.why
     assert bench.has_saved()  # the half that ran was asked to end
 
@@ -195,13 +190,13 @@ def test_a_lost_node_is_told_before_what_it_cost_and_its_return_finds_the_epoch_
     bench = make()
     start(bench, 0, 2)
     cluster.tell_kubelets("cut b")
-    report, _ = report_of(bench, News.FAILED)
+    report, _ = told(bench, News.FAILED)
     assert report.lost is Fault.NODE
     assert [(one.name, one.state) for one in bench.news if one.name == "b"][-1] == ("b", NodeState.LOST)
     start(bench, 1, epoch=2)  # elsewhere, at once
     bench.send(Order(Verb.START, 1, 1, (2,)))  # on the device that the old process may still use
     cluster.tell_kubelets("back b")
-    report_of(bench, News.STARTED, row=1)
+    told(bench, News.STARTED, row=1)
     assert names(cluster) == ["gantline-job0.2.0", "gantline-job1.1.0"]
     assert any((one.name, one.state) == ("b", NodeState.UP) for one in bench.news)
 
@@ -234,7 +229,7 @@ def test_a_second_scheduler_is_refused_in_words_and_the_same_home_comes_back_at_
     before = time.monotonic()
     (present,) = bench.begin_again()
     assert (present.job, present.epoch, present.devices, present.is_over) == ("job0", 1, ("a:0",), False)
-    report_of(bench, News.STARTED)
+    told(bench, News.STARTED)
     assert time.monotonic() - before < 60
 
 
@@ -260,8 +255,8 @@ def test_the_api_server_may_be_away_for_a_while(make: Make, cluster: KubernetesC
     lists = bench.runner.client.lists
     cluster.start_server(wait=False)
     answers = wait_for(lambda: cluster.answers() and time.monotonic(), "answer of the server")
-    report_of(bench, News.FINISHED)
-    report_of(bench, News.STARTED, row=2)
+    told(bench, News.FINISHED)
+    told(bench, News.STARTED, row=2)
     print(f"caught up {time.monotonic() - answers:.1f} s after the first answer of the server")
     assert not [report for report, _ in bench.reports() if report.row == 1 and report.news is not News.STARTED]
     assert names(cluster).count("gantline-job2.1.0") == 1
@@ -282,7 +277,7 @@ def test_nothing_is_listed_again_and_a_change_is_one_write(make: Make, cluster: 
     start(bench, 0)
     assert written() - before == 2  # made, bound
     bench.send(Order(Verb.STOP, 0, 1))
-    report_of(bench, News.STOPPED)
+    told(bench, News.STOPPED)
     wait_for(lambda: not names(cluster), "removal of the pod")
     assert written() - before == 4  # deleted, let go
     assert client.lists == 3

@@ -55,7 +55,7 @@ def run_profile(
     when_idle: bool = False,
     home: Path | None = None,
 ) -> None:
-    """Make short runs of a job on each device type and keep what they show.
+    """Make short runs of a job on each device type, and keep them.
 
     Two lengths give what a start costs and what a step takes (AlloX, EuroSys 2020); repeats give the error.
 
@@ -108,9 +108,10 @@ def profile_colocation(
     seconds: str = "3s",
     grace: str = "60s",
 ) -> None:
-    """Fill each node with gangs of a job and keep how fast it is beside none, half and all of the others.
+    """Measure how fast a job is beside others on its node.
 
-    They run as a service would run them: what its runner adds to starts, stops and resumes is measured, too.
+    Gangs of it fill each node, and are watched beside none, half and all of the others. They run as a service would run them:
+    what its runner adds to starts, stops and resumes is measured, too.
 
     Args:
         name: What the job is called: the model of a trace, the family of a specification.
@@ -145,7 +146,7 @@ def learn_lives(
     file: str = "profiles.json",
     policy: list[str] | None = None,
 ) -> None:
-    """Learn from jobs that ran how far single jobs lie from the mean of their kind, so that predictions have the right spread.
+    """Learn the spread of single jobs from jobs that ran: how far they lie from the mean of their kind.
 
     Args:
         homes: Folders of services that have run jobs of the bundle.
@@ -174,7 +175,9 @@ def profile_epochs(
     to: Path = Path("profiles"),
     limit: str = "1h",
 ) -> None:
-    """Time epochs of a job with fewer and fewer CPUs, for '--performance sensitivity --profiles FOLDER'.
+    """Time epochs of a job with fewer and fewer CPUs.
+
+    '--performance sensitivity --profiles FOLDER' reads them.
 
     Only CPUs are measured; memory and storage are computed (optimistic profiling; Synergy, OSDI 2022).
 
@@ -203,7 +206,7 @@ def profile_epochs(
 
 @app.command(name="fit")
 def fit_profiles(file: File, /, *, to: str | None = None) -> None:
-    """Fit the lines of a bundle again from its runs, and estimate what was not measured from what was.
+    """Fit a bundle again, and estimate what was not measured in it.
 
     Args:
         to: Where to write; else into the same file.

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.jobs import by_job, job_row
 
 from gantline import Trace, simulate
 from gantline.core.errors import TraceError, UsageError
@@ -115,12 +116,12 @@ def test_a_gang_moves_to_a_better_tier_if_that_pays() -> None:
         [
             {"job": "block", "arrival": 0.0, "gpus": 3, "duration": 1000.0, **steady},
             {"job": "short", "arrival": 1.0, "gpus": 3, "duration": 1000.0, **steady},
-            {"job": "wide", "arrival": 2.0, "gpus": 2, "duration": 5000.0, "model": "vgg16", "rack_slowdown": 2.0, "network_slowdown": 2.0},
+            job_row("wide", 2, 5000.0, at=2.0, model="vgg16", rack_slowdown=2.0, network_slowdown=2.0),
         ]
     )
     policy = make_policy("dally-like", {"wait": "none"})
     run = simulate(trace, "2x4@2/rack", policy, performance="placement-tiers", costs="30")
-    finish = dict(run.jobs.select("job", "finish").iter_rows())
+    finish = by_job(run, "finish")
     assert run.summary["migrations"] == 1
     # until 1030 (a start takes 30 s) at half speed, then 30 s for the move, then at full speed
     assert finish["wide"] == pytest.approx(1030.0 + 30.0 + (5000.0 - (1030.0 - 32.0) / 2), abs=1.0)

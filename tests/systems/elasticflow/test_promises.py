@@ -5,11 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.systems.elasticflow.workloads import some_jobs
+from tests.systems.elasticflow.workloads import late, some_jobs
 
 from gantline import simulate
 from gantline.core.errors import RefusedError
@@ -20,14 +19,8 @@ from gantline.engine.drivers.faulty import Faults, FaultyExecutor
 from gantline.models.model import Gangs, PerformanceModel
 from gantline.policies.elastic.pools import pools
 from gantline.policies.registry import make_policy
-from gantline.simulator.run import Run
 from gantline.systems.elasticflow.policies.admission_control import AdmissionControl
 from gantline.systems.elasticflow.policies.reservations import reserve_more
-
-
-def late(run: Run) -> list[str]:
-    jobs = run.jobs.filter(pl.col("deadline").is_not_nan() & (pl.col("state") != "rejected"))
-    return jobs.filter(~(pl.col("finish") <= pl.col("deadline") + 1e-5))["job"].to_list()
 
 
 @settings(max_examples=settings().max_examples // 3)

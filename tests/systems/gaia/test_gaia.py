@@ -96,13 +96,9 @@ def test_short_jobs_take_spot_machines(grid: str) -> None:
 @pytest.mark.parametrize(
     ("change", "what"),
     [
-        ({"policy": "fifo"}, "no policy 'fifo'"),
         ({"settings": {"start": 1}}, "from hour 1 on reads 720"),
         ({"settings": {"waiting": "six"}}, "waiting is 'six'"),
-        ({"settings": {"scheduling": "sometimes"}}, "'scheduling' is 'sometimes'"),
         ({"carbon": ""}, "carbon"),
-        ({"round": 60}, "--round"),
-        ({"costs": "30"}, "--costs"),
         ({"cluster": "cpu:1x0/0.5c"}, "0.5"),
         ({"jobs": {"duration": [200.0]}}, "less than 300 s"),
         ({"jobs": {"cpus": [0.5]}}, "whole number of CPUs"),

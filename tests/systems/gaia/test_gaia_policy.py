@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gantline.core.errors import GantlineError
-from gantline.core.grid import Signal
+from gantline.core.facts import Signal
 from gantline.simulator.run import Run
 from gantline.simulator.simulate import simulate
 from gantline.systems.gaia.policies import Errand, carbon_time, cleanest_spans, lowest_slot, lowest_window, spans_below

@@ -1,13 +1,15 @@
-"""Gandiva's mechanisms one by one: homes by affinity, turns per server, packing, migration and growth."""
+"""Gandiva: its time slicing on the engine, and homes by affinity, turns per server, packing, migration and growth one by one."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import pytest
+from tests.jobs import job_row
 
 from gantline import simulate
 from gantline.core.errors import GantlineError
+from gantline.policies.registry import make_policy
 from gantline.simulator.run import Run
 from gantline.systems.gandiva.policies.homes import Homes, Packing, against_fragments, for_locality
 from gantline.traces.generators import generate
@@ -144,3 +146,31 @@ def test_both_clocks_agree_with_every_mechanism(part: str) -> None:
 def test_a_part_that_there_is_not_is_refused() -> None:
     with pytest.raises(GantlineError, match=r"no part 'mixed'.*'mix'"):
         generate("gandiva", part="mixed")
+
+
+# Gandiva's time slicing on the engine: turns, nobody cut short, nobody left out.
+
+
+def test_the_first_turn_of_a_job_that_starts_within_a_slice_is_the_rest_of_it() -> None:
+    jobs = [job_row(name, 1, length, at=at) for name, at, length in (("a", 0, 50), ("b", 30, 200), ("c", 40, 200))]
+    spells = simulate(jobs, "1x1", "gandiva").allocations.select("job", "start", "end").rows()
+    assert spells[:4] == [("a", 0.0, 50.0), ("b", 50.0, 60.0), ("c", 60.0, 120.0), ("b", 120.0, 180.0)]
+
+
+def test_three_jobs_take_turns_on_one_device() -> None:
+    jobs = [job_row(name, 1, 120) for name in "abc"]
+    run = simulate(jobs, "gpu:1x1", "gandiva")
+    turns = run.allocations.sort("start").select("job", "start", "end").rows()
+    assert turns == [("a", 0, 60), ("b", 60, 120), ("c", 120, 180), ("a", 180, 240), ("b", 240, 300), ("c", 300, 360)]
+
+
+def test_a_newcomer_waits_for_its_turn_and_nobody_is_preempted_alone() -> None:
+    jobs = [job_row("a", 1, 200), job_row("b", 1, 50, at=70)]
+    run = simulate(jobs, "gpu:1x1", "gandiva")
+    turns = run.allocations.sort("start").select("job", "start", "end").rows()
+    assert turns == [("a", 0, 120), ("b", 120, 170), ("a", 170, 250)]
+
+
+def test_a_slice_of_nothing_is_refused() -> None:
+    with pytest.raises(GantlineError, match=r"'slice' is 0\.0"):
+        make_policy("gandiva", {"slice": "0"})

@@ -6,6 +6,7 @@ from typing import Any
 
 import polars as pl
 import pytest
+from tests.jobs import by_job, job_row
 from tests.probes.scenario import spans
 
 from gantline.core.errors import GantlineError
@@ -20,7 +21,7 @@ EAGER = {"quiet": 0.0, "profile": 0.0}  # pairs without the rest
 
 
 def job(name: str, gpus: int, duration: float, at: float = 0.0, model: str = TINY) -> dict[str, Any]:
-    return {"job": name, "arrival": at, "gpus": gpus, "duration": duration, "model": model}
+    return job_row(name, gpus, duration, at=at, model=model)
 
 
 def run_lucid(*jobs: dict[str, Any], cluster: str = "4x4", settings: dict[str, Any] | None = None, **more: Any) -> Run:
@@ -28,7 +29,7 @@ def run_lucid(*jobs: dict[str, Any], cluster: str = "4x4", settings: dict[str, A
 
 
 def finishes(run: Run) -> dict[str, float]:
-    return dict(run.jobs.select("job", "finish").rows())
+    return by_job(run, "finish")
 
 
 def test_a_newcomer_is_tried_on_the_last_node_and_begins_again() -> None:

@@ -84,12 +84,9 @@ def test_a_job_that_has_waited_a_thousand_hours_goes_before_all_others(speeds: s
 @pytest.mark.parametrize(
     ("change", "what"),
     [
-        ({"policy": "tiresias"}, "no policy 'tiresias'"),
         ({"placement": "consolidated"}, "no placement 'consolidated'"),
         ({"device_speeds": ""}, "speeds of devices"),
-        ({"costs": "30"}, "--costs"),
         ({"cluster": "a:1x2,b:1x2"}, "one type"),
-        ({"policy": "las", "settings": {"service": "gpu-time"}}, "does not read 'service'"),
     ],
 )
 def test_what_the_original_has_nothing_like_is_refused(speeds: str, change: dict[str, Any], what: str) -> None:

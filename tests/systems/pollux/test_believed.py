@@ -121,7 +121,6 @@ def test_a_pipeline_runs_in_whole_replicas_as_long_as_was_measured(policy: str, 
 @pytest.mark.parametrize(
     ("change", "error", "told"),
     [
-        ({"policy": "gavel.fifo", "regime": "gavel"}, RefusedError, "nothing like --profiles"),
         ({"cluster": "tiny:2x4"}, TraceError, "no profile for any device of 'tiny:2x4'"),
         ({"jobs": [job("a", 0.0, 1, "bert")]}, TraceError, "trains 'bert', of which there is no profile"),
         (

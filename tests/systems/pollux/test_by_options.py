@@ -83,9 +83,7 @@ def test_a_band_that_is_none_is_refused() -> None:
         simulate([elastic("a", 0.0, 10.0, LINEAR)], "1x4", "adaptdl", settings={"low": 0.7, "high": 0.6})
 
 
-@pytest.mark.parametrize(
-    "settings", [{"p": float("nan")}, {"size": 1}, {"fit": "best"}, {"interference": 1.0}, {"restart": -1.0}, {"work": -1}]
-)
+@pytest.mark.parametrize("settings", [{"size": 1}, {"interference": 1.0}, {"restart": -1.0}, {"work": -1}])
 def test_impossible_parameters_are_refused(settings: dict[str, Any]) -> None:
     with pytest.raises(UsageError, match="policy 'pollux'"):
         simulate([elastic("a", 0.0, 10.0, LINEAR)], "1x4", "pollux", settings=settings)

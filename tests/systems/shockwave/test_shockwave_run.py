@@ -68,7 +68,6 @@ def test_a_growing_batch_ends_a_job_sooner_and_the_planner_may_be_told_or_learn(
         ([job(0, mode="wild")], "v100:1", {}, "mode 'wild'"),
         ([job(0, model="GPT", throughput_key="('LM (batch size 10)', 1)")], "v100:1", {}, "model 'GPT'"),
         ([job(0)], "v100:1", {"policy": "srtf"}, "no policy 'srtf'"),
-        ([job(0)], "v100:1", {"costs": "30"}, "nothing like --costs"),
         ([job(0)], "v100:1", {"throughputs": None}, "needs measured speeds"),
         ([job(0)], "v100:1", {"policy": "recorded"}, "no table is given"),
     ],

@@ -11,7 +11,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gantline import simulate
-from gantline.core.errors import GantlineError
 from gantline.core.snapshot_json import decode_snapshot
 from gantline.policies.elastic.policies import grow_in_turns, in_order
 from gantline.policies.elastic.pools import Curves, pools
@@ -116,17 +115,6 @@ def job(name: str, arrival: float, gpus: int, least: int, most: int, work: float
     return row | {"options": options} | more
 
 
-def some_jobs(seed: int, count: int = 24) -> list[Job]:
-    draw = np.random.default_rng(seed)
-    found, at = [], 0.0
-    for k in range(count):
-        at = round(at + float(draw.exponential(60.0)), 1)
-        most = int(draw.choice([1, 2, 4, 8]))
-        gpus = int(draw.integers(1, most + 1))
-        found.append(job(f"j{k}", at, gpus, int(draw.integers(1, gpus + 1)), most, float(draw.uniform(50, 3000))))
-    return found
-
-
 def test_when_many_wait_demoted_jobs_shrink_to_their_minimum() -> None:
     """The compaction case: three old jobs of four and thirteen new ones of thirteen on twelve GPUs."""
     options = [{"type": "gpu", "gpus": g, "rate": g**0.9} for g in range(1, 14)]
@@ -175,8 +163,3 @@ def test_types_are_shared_separately_and_flexible_jobs_go_where_there_is_room() 
     plan = make_policy("voda.fifo").decide(snapshot)
     assert [(item.job, snapshot.cluster.types[item.type]) for item in plan.assignments or ()] == [(0, "big"), (1, "small")]
     assert [pool.capacity for pool in pools(snapshot)] == [2, 4]
-
-
-def test_a_wrong_compat_is_refused() -> None:
-    with pytest.raises(GantlineError, match="none or voda"):
-        make_policy("voda.fifo", {"compat": "blox"})

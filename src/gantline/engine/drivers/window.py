@@ -12,13 +12,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gantline.core.arrays import Bools, Ints
-from gantline.core.columns import OPTION_FLOATS, Job, Node, Option
+from gantline.core.columns import Job, Node
+from gantline.core.options import OptionTable
 from gantline.core.phases import COMPLETED
 from gantline.core.tables import Tables
 from gantline.engine.declared_key import LinearKey, coefficients
 from gantline.engine.dense.backfill import forecast
 from gantline.engine.dense.devices import devices
-from gantline.engine.dense.gangs import LoopSetting, loop_log, to_lines
+from gantline.engine.dense.gangs import LoopSetting, to_lines
 from gantline.engine.dense.heap import HEAPS, Heaps, heaps
 from gantline.engine.dense.keys import Key
 from gantline.engine.dense.low_ranks import Pass, PassCount, PassLine
@@ -73,13 +74,13 @@ class JobWindow:
         """Let the jobs of a block in, and run as long as no other job matters: to just before `until`, when the next block begins."""
         self._take(block)
         self.clock.time[LoopTime.UNTIL] = np.nextafter(until, -np.inf)
-        rates = np.zeros((OPTION_FLOATS, len(self.rows)))
-        rates[Option.RATE] = rates[Option.RATE_SPREAD] = 1.0
-        setting, code = LoopSetting(self.simulation.state.SI, self.simulation.state.SF, rates), Outcome.NEED_LOG
+        rates = OptionTable.blank(len(self.rows))
+        rates.rate[:] = rates.rate_spread[:] = 1.0
+        setting, code = LoopSetting(self.simulation.state.SI, self.simulation.state.SF, rates.F), Outcome.NEED_LOG
         while code == Outcome.NEED_LOG:
             log = self.log
             log.reserve(self.room, self.room)
-            on = OnRecords(self.jobs, self.heaps, self.queues, self.ds, loop_log(log), setting, self.key, self.work, self.plan)
+            on = OnRecords(self.jobs, self.heaps, self.queues, self.ds, log.columns, setting, self.key, self.work, self.plan)
             code = run_records(on, self.number, self.clock)
             self._tell_log()
         gone = self.jobs.i[:, Record.STATE] == COMPLETED

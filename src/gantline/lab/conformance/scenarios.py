@@ -15,15 +15,14 @@ from gantline._alarm import TimeOverError
 from gantline.core import memory as memories
 from gantline.core.columns import Job as JobColumn
 from gantline.core.errors import GantlineError
-from gantline.core.facts import Costs, Facts
-from gantline.core.grid import PowerGrid, Signal
+from gantline.core.facts import Costs, Facts, PowerGrid, Signal
 from gantline.core.inputs import NodeEvent
 from gantline.core.plan import Plan
 from gantline.core.policy import Policy
 from gantline.core.rng import stream
 from gantline.core.snapshot import Jobs, Snapshot
 from gantline.core.snapshot_json import decode_snapshot
-from gantline.engine.assembly.rules import RunRules
+from gantline.engine.assembly.run_rules import RunRules
 from gantline.engine.drivers.acknowledged import Acknowledged
 from gantline.engine.drivers.faulty import Faults, FaultyExecutor
 from gantline.engine.drivers.simulation import Simulation

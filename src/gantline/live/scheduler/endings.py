@@ -16,13 +16,13 @@ from gantline.core.gather import elapsed
 from gantline.core.inputs import Action, Fault, Input, JobRequest, News, NodeEvent, Report
 from gantline.core.nodes import Node
 from gantline.core.phases import Phase
-from gantline.engine.drivers.live import Live, Message
 from gantline.engine.in_flight import HOLDS
 from gantline.live.runners.runner_context import Accounts
 from gantline.live.runners.runner_events import Ending, NodeNews, NodeState, RunnerEvents
 from gantline.live.scheduler.job_registry import Job, JobRegistry
 from gantline.live.scheduler.progress import Progress
 from gantline.live.store.records import Entry
+from gantline.live.wall_time import Live, Message
 
 _ACCOUNTS = 60.0  # seconds between two looks for an account
 _LOG = logging.getLogger("gantline.live")

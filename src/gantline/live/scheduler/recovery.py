@@ -10,7 +10,6 @@ from typing import Any
 from gantline.core.inputs import NodeEvent, Use
 from gantline.core.windows import AdvanceWindow
 from gantline.engine.drivers.journal import Journal
-from gantline.engine.drivers.live import Live
 from gantline.engine.executor import Can
 from gantline.engine.policy_failures import Incident
 from gantline.live.runners.runner import Runner
@@ -20,6 +19,7 @@ from gantline.live.scheduler.loop_thread import WallClock
 from gantline.live.scheduler.replay import Past
 from gantline.live.scheduler.setup import Saved, Setup, checkpoint_of, make_loop
 from gantline.live.store.records import Entry, Store
+from gantline.live.wall_time import Live
 
 _LOG = logging.getLogger("gantline.live")
 

@@ -15,7 +15,6 @@ from gantline.core.inputs import Action, Input, JobRequest, Reserve, SetJob, Set
 from gantline.core.phases import Phase
 from gantline.core.queues import Queue, known_names
 from gantline.core.windows import AdvanceWindow
-from gantline.engine.drivers.live import Message
 from gantline.live.jobs.launch import RuntimeEnv, Submittable
 from gantline.live.jobs.spec import JobSpec
 from gantline.live.jobs.spec_file import spec_of
@@ -25,6 +24,7 @@ from gantline.live.scheduler.job_registry import Job, JobRegistry
 from gantline.live.scheduler.loop_thread import LoopThread, WallClock, copy_result, settle
 from gantline.live.scheduler.observer import Observer
 from gantline.live.store.records import Entry
+from gantline.live.wall_time import Message
 
 
 class Requests:

@@ -19,12 +19,11 @@ from typing import Any
 from gantline.core.columns import Job
 from gantline.core.errors import RefusedError
 from gantline.core.inputs import Action, Input, NodeEvent, Report, Reserve, SetQueue, Unreserve, Use, encode_input
-from gantline.core.known_rows import KnownRows
+from gantline.core.job_json import KnownRows
 from gantline.core.plan import Plan
 from gantline.core.snapshot_json import encode_snapshot
 from gantline.core.windows import AdvanceWindow
 from gantline.engine.drivers.journal import Journal
-from gantline.engine.drivers.live import Live, Message
 from gantline.engine.executor import Can
 from gantline.engine.policy_failures import Incident, OverBudgetError
 from gantline.engine.walk.eviction import check_choice
@@ -44,6 +43,7 @@ from gantline.live.scheduler.setup import Setup, checkpoint_of, without_simulate
 from gantline.live.scheduler.store_writer import PolicyWords, StoreWriter
 from gantline.live.scheduler.view import View
 from gantline.live.store.records import Entry, Store
+from gantline.live.wall_time import Live, Message
 from gantline.traces.files.policies import load_policy
 
 _EVENTS = 1000  # of earlier services that are looked through for windows

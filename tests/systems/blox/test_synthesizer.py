@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.jobs import by_job, job_row
 
 from gantline.core.errors import NotFoundError, RefusedError, UsageError
 from gantline.core.memory import plain
@@ -31,10 +32,7 @@ def synthesizer(**settings: Any) -> Any:
 
 def trace(seed: int = 0, count: int = 40, gap: float = 120.0, long: float = 6000.0) -> Trace:
     random = np.random.default_rng(seed)
-    rows = [
-        {"job": f"j{k}", "arrival": gap * k, "gpus": int(random.choice([1, 2, 4])), "duration": float(random.integers(60, int(long)))}
-        for k in range(count)
-    ]
+    rows = [job_row(f"j{k}", int(random.choice([1, 2, 4])), float(random.integers(60, int(long))), at=gap * k) for k in range(count)]
     return Trace.from_records(rows)
 
 
@@ -154,7 +152,7 @@ def test_a_policy_that_fails_in_its_futures_is_left_out_and_reported(tmp_path: A
 
 def test_what_a_portfolio_cannot_hold_is_refused(tmp_path: Any) -> None:
     (tmp_path / "mine.py").write_text(
-        "from gantline.simulator.synthesizer.policy import Synthesizer\n\n\nclass Mine(Synthesizer):\n    name = 'mine'\n"
+        "from gantline.systems.blox.synthesizer import Synthesizer\n\n\nclass Mine(Synthesizer):\n    name = 'mine'\n"
     )
     for member in ("synthesizer", "auto", f"{tmp_path}/mine.py:Mine"):
         with pytest.raises(UsageError, match="holds the synthesizer itself"):
@@ -171,13 +169,13 @@ def test_an_objective_that_the_run_cannot_answer_is_refused_before_it_begins() -
     for objective, told in (("deadlines", "some-deadline"), ("dollars", "prices"), ("kwh", "power"), ("0.5*kwh+0.5*mean-jct", "power")):
         with pytest.raises(RefusedError, match=f"needs {told}, which this run does not provide"):
             simulate(trace(count=3), "2x4", synthesizer(objective=objective))
-    due = Trace.from_records([{"job": "a", "arrival": 0, "gpus": 1, "duration": 60, "deadline": 100}])
+    due = Trace.from_records([job_row("a", 1, 60, deadline=100)])
     assert simulate(due, "2x4", synthesizer(objective="deadlines")).summary["completed"] == 1
 
 
 def test_dollars_and_kilowatt_hours_are_those_that_the_run_then_pays() -> None:
     """Restarts cost time that is paid for, so orders differ even on devices of one kind; the engine's futures know by how much."""
-    rows = [{"job": f"j{k}", "arrival": 0.0, "gpus": 1 + k % 3, "duration": 900.0 - 100.0 * k} for k in range(8)]
+    rows = [job_row(f"j{k}", 1 + k % 3, 900.0 - 100.0 * k) for k in range(8)]
     options: dict[str, Any] = {"costs": "resume=300", "prices": "gpu=2.0", "power": "gpu=300/60", "round": 60.0}
     spent: dict[str, tuple[float, float]] = {}
 
@@ -241,7 +239,7 @@ def test_where_load_turns_from_light_to_heavy_it_beats_every_policy_that_it_choo
     while now < 43_200.0:
         now += float(random.exponential(6_000.0 / (8 * (1.4 if now // 21_600.0 % 2 else 0.8))))
         work = 60.0 * 10.0 ** (random.uniform(1.0, 2.2) if random.random() < 0.8 else random.uniform(2.2, 2.8))
-        rows.append({"job": f"j{len(rows)}", "arrival": now, "gpus": 1, "duration": work})
+        rows.append(job_row(f"j{len(rows)}", 1, work, at=now))
     objective, names = Objective.parse("0.5*mean-jct+0.5*responsiveness"), ("fifo", "las", "srtf")
     ours = synthesizer(portfolio=names, objective=str(objective), every=1, margin=0.0)
     told = [simulate(Trace.from_records(rows), "2x4", each, round=300.0).summary for each in (*names, ours)]
@@ -278,5 +276,5 @@ def test_a_rollout_of_the_synthesizer_is_the_run_that_then_happens_job_by_job() 
     policy = synthesizer(every=3, portfolio="fifo,srtf,las", margin=0.0)
     run = simulate(trace(count=8, gap=5.0), "1x4", policy, round=60.0, record=Halfway())
     ((ids, finish),) = seen
-    assert dict(zip(ids, finish.tolist())) == pytest.approx({job: dict(run.jobs.select("job", "finish").iter_rows())[job] for job in ids})
+    assert dict(zip(ids, finish.tolist())) == pytest.approx({job: by_job(run, "finish")[job] for job in ids})
     assert len(run.summary["in_charge"]) > 1
