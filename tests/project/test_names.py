@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import re
+import tokenize
 from collections import defaultdict
 from functools import cache
 from pathlib import Path
@@ -24,7 +26,7 @@ TWICE = {
     "Option": "the column names of the table of options, and a way to run a job",
     "Outcome": "how a loop ends, and how a run of a sweep ended",
     "Part": "a role of a plan, and of a job file, which becomes one",
-    "Pool": "seats of AlloX, and pools of elastic jobs",
+    "Pool": "places of AlloX, and pools of elastic jobs",
     "Progress": "of a live job, as it is told and as its file asks for it",
     "Record": "columns of a record, and a stored run of a sweep",
     "Setup": "of a forecast, and of a service",
@@ -103,3 +105,34 @@ def test_retired_words_name_nothing() -> None:
     found = {(place, word[0]) for place, text in texts() for word in words.finditer(text)}
     files = {place for place, _ in texts() if Path(place).stem in RETIRED}
     assert found | files == set()
+
+
+#: names that said nothing, and what a thing of that kind is called
+RETIRED_NAMES = {
+    "company": "neighbours, sharers, a group",
+    "roll_call": "adopt",
+    "seat": "a device, a place, a count of devices",
+    "seats": "devices, places, counts of devices",
+    "seating": "placement",
+    "story": "scenario",
+    "stories": "scenarios",
+    "told": "summary, message, reports",
+    "Way": "Variant",
+}
+#: rooms whose vocabulary is the engine's
+OF_THE_ENGINE = ("engine/", "core/", "systems/allox/")
+#: (file, name): settings of policies that users write, and a value of the vocabulary
+NAMED_ELSEWHERE = {
+    ("policies/sharing.py", "seats"),
+    ("systems/optimus/policies/policy.py", "seats"),
+    ("lab/questions/what_if.py", "told"),
+}
+
+
+def test_retired_names_name_no_function_class_or_variable() -> None:
+    found = set()
+    for place, text in texts():
+        if not place.startswith(OF_THE_ENGINE) and re.search(rf"\b({'|'.join(RETIRED_NAMES)})\b", text):
+            tokens = tokenize.generate_tokens(io.StringIO(text).readline)
+            found |= {(place, token.string) for token in tokens if token.type == tokenize.NAME and token.string in RETIRED_NAMES}
+    assert found == NAMED_ELSEWHERE
