@@ -18,7 +18,6 @@ from gantline.simulator.roll_forward import RollForward
 from gantline.simulator.rollout import Candidate, rollout
 from gantline.simulator.simulate import simulate
 from gantline.traces.files.policies import load_policy
-from gantline.traces.trace import Trace
 
 ORDERS = {
     "fifo": {},
@@ -154,7 +153,7 @@ def test_an_admission_limit_lets_in_whom_the_simulator_lets_in(policy: str, limi
         }
         for k in range(40)
     ]
-    run = simulate(Trace.from_records(rows), "2x4", policy, round=60.0, admission=limit)
+    run = simulate(rows, "2x4", policy, round=60.0, admission=limit)
     finish = {row["job"]: row["finish"] for row in run.jobs.to_dicts()}
     here = [{"id": row["job"], "arrival": 0, "gpus": row["gpus"], "estimate": row["duration"]} for row in rows[:20]]
     snapshot = decode_snapshot({"now": 0, "round": 60.0, "cluster": "2x4", "jobs": here})

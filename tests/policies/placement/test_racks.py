@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.jobs import by_job, job_row
+from tests.jobs import by_job, held_by, job_row
 
 from gantline import simulate
 from gantline.core.cluster import Cluster, Link, Node
@@ -171,7 +171,7 @@ def test_every_loop_keeps_gangs_within_racks(policy: str) -> None:
     jobs = [*small, job_row("wide", 8, at=10)]
     for placement, together in (("consolidated", True), ("consolidated:preferred", True), ("first-free", False)):
         run = simulate(jobs, "6x4@2/rack", policy, placement=placement)
-        wide = run.allocations.filter(run.allocations["job"] == "wide")["nodes"].to_list()[0]
+        wide = held_by(run, "wide")["nodes"].to_list()[0]
         assert (len({node // 2 for node in wide}) == 1) == together, placement
 
 
