@@ -169,7 +169,6 @@ def test_a_signal_in_the_middle_of_a_decision_ends_the_run_and_leaves_nothing_be
     options = ["--cluster", "2x4", "--policy", "./slow.py:Slow", "--jobs-out", "j.csv"]
     command = [sys.executable, "-m", "gantline", "simulate", "jobs.csv", *options]
     running = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, cwd=folder)
-    assert running.stderr is not None
     assert running.stderr.readline() == "deciding\n"
     os.kill(running.pid, number)
     _, err = running.communicate(timeout=60)

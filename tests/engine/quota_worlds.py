@@ -14,7 +14,7 @@ from tests.oracles.quota_rule import Gang, Picture, above_limit, broken_promises
 from tests.systems.gavel.tiny_world import SPEEDS, table
 
 from gantline.core.columns import ASKED_TOGETHER, FREE, Device, Job, Node, Option
-from gantline.core.grid import Signal
+from gantline.core.facts import Signal
 from gantline.core.inputs import Input, Reserve, SetQueue
 from gantline.core.phases import Phase
 from gantline.core.plan import Plan

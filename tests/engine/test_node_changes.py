@@ -14,11 +14,11 @@ from gantline.core.columns import DOWN, FREE, Device, Job
 from gantline.core.columns import Node as NodeColumn
 from gantline.core.errors import GantlineError
 from gantline.core.inputs import Action, JobRequest, NodeEvent
-from gantline.core.insiders import tables_behind
 from gantline.core.phases import Phase
 from gantline.core.plan import Assignment, Mode, Part
 from gantline.core.reasons import Reason
 from gantline.core.snapshot_json import decode_snapshot, encode_snapshot
+from gantline.core.tables import tables_behind
 from gantline.engine.engine import Engine
 from gantline.engine.gang import settle
 from gantline.engine.node_changes import drain_node, join_node, lose_node, return_node

@@ -12,6 +12,7 @@ from typing import Any
 from tests.waiting import LIMIT, until
 
 from gantline.core.inputs import Submit
+from gantline.engine.drivers.journal import Replayed
 from gantline.live.jobs.launch import Launch
 from gantline.live.runners.local.incarnation import Incarnation
 from gantline.live.runners.local.runner import LocalRunner
@@ -19,7 +20,9 @@ from gantline.live.runners.runner import Runner
 from gantline.live.runners.runner_context import Contact, Task
 from gantline.live.runners.runner_events import RunnerEvents
 from gantline.live.scheduler.loop_thread import WallClock
+from gantline.live.scheduler.replay import replay_store
 from gantline.live.scheduler.scheduler import Scheduler
+from gantline.live.store import SqlStore
 from gantline.live.store.records import MemoryStore, Store
 
 __all__ = ["LIMIT", "until"]
@@ -64,6 +67,29 @@ def shell(line: str, gpus: int = 1, count: int = 0, **more: Any) -> Spec:
 
 def state(scheduler: Scheduler, job: str) -> str:
     return scheduler.view().jobs[job].state
+
+
+def submit(scheduler: Scheduler, line: str, gpus: int = 1, **more: Any) -> str:
+    """Submit a line for /bin/sh; the job's id."""
+    (job,) = scheduler.submit(shell(line, gpus, **more))
+    return job
+
+
+def until_running(scheduler: Scheduler, *jobs: str) -> None:
+    until(lambda: {state(scheduler, job) for job in jobs} == {"running"}, f"{jobs} run")
+
+
+def must_succeed(scheduler: Scheduler, *jobs: str) -> None:
+    """Wait for jobs, of which none may end otherwise."""
+    assert ended(scheduler, *jobs) == ["succeeded"] * len(jobs)
+
+
+def replays(store: SqlStore | Path, **given: Any) -> Replayed:
+    """A record gives the plans that were made; `store`: one that is open, or its file."""
+    kept = SqlStore.open(store, write=False) if isinstance(store, Path) else store
+    found = replay_store(kept, **given)
+    assert found.difference is None, f"the record is not what was decided: {found.difference}"
+    return found
 
 
 def ended(scheduler: Scheduler, *jobs: str) -> list[str]:

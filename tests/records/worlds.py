@@ -13,7 +13,7 @@ import numpy as np
 from tests.grids import hourly
 from tests.systems.lucid import lucid_world
 
-from gantline.core.grid import Signal
+from gantline.core.facts import Signal
 from gantline.core.inputs import NodeEvent
 from gantline.models.sharing.throughput_table import ThroughputTable
 from gantline.simulator.run import Run

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.live.specs import contact_of, ended, state, until
+from tests.live.specs import contact_of, must_succeed, until, until_running
 from tests.live.test_change_of_ranks import POLICY, gang, lines, resize, sizes
 from tests.system.ray_cluster import RayCluster
 from tests.system.test_ray_contract import end_all
@@ -55,8 +55,8 @@ def test_ranks_that_join_have_gpus_of_their_own(tmp_path: Path, ray_cluster: Ray
         until(lambda: lines(seen), "the first step")
         resize(scheduler, job, 3)
         until(lambda: 3 in sizes(seen), "three ranks")
-        until(lambda: state(scheduler, job) == "running", "that is known")
-        assert ended(scheduler, job) == ["succeeded"]
+        until_running(scheduler, job)
+        must_succeed(scheduler, job)
     finally:
         scheduler.stop()
     found = dict(line.split() for line in (tmp_path / "cuda").read_text().splitlines())

@@ -14,12 +14,10 @@ from gantline.core.columns import DOWN, FREE, HOST_RESOURCE_NAMES, HOST_RESOURCE
 from gantline.core.columns import Node as NodeColumn
 from gantline.core.errors import UsageError, near
 from gantline.core.host_resources import amounts_beside
-from gantline.core.json_reader import Reader, json_number
+from gantline.core.json_reader import Reader, decode_record, encode
 from gantline.core.nodes import Bandwidths
 from gantline.core.tables import Tables
 
-_NODE_KEYS = ("name", "type", "gpus", "cpus", "memory", "rack", "pool", "storage", "device_memory")
-_LINK_KEYS = ("a", "b", "bandwidth", "kind")
 _NOTHING = (0.0,) * HOST_RESOURCES
 
 
@@ -28,11 +26,11 @@ def encode_cluster(cluster: Cluster) -> str | dict[str, Any]:
     short = _short_form(cluster.spec)
     if short is not None and short == cluster:
         return cluster.spec
-    found: dict[str, Any] = {"spec": cluster.spec, "nodes": [encode_node(node) for node in cluster.nodes]}
+    found: dict[str, Any] = {"spec": cluster.spec, "nodes": encode(cluster.nodes)}
     if cluster.links:
-        found["links"] = [{"a": k.a, "b": k.b, "bandwidth": json_number(k.bandwidth), "kind": k.kind} for k in cluster.links]
+        found["links"] = encode(cluster.links, full=True)
     if cluster.bandwidths.known:
-        found["bandwidths"] = {name: json_number(value) for name, value in cluster.bandwidths._asdict().items()}
+        found["bandwidths"] = encode(cluster.bandwidths._asdict())
     return found
 
 
@@ -63,8 +61,7 @@ def _bandwidths(reader: Reader) -> Bandwidths:
 def _links(reader: Reader) -> Iterator[Link]:
     for item, path in reader.items("links"):
         one = Reader(item, path)
-        one.only(_LINK_KEYS)
-        yield Link(one.text("a"), one.text("b"), one.number("bandwidth", 0.0), one.text("kind", "network"))
+        yield decode_record(Link, one, bandwidth=one.number("bandwidth", 0.0))
 
 
 def encode_nodes(tables: Tables) -> dict[str, Any]:
@@ -86,7 +83,7 @@ def encode_nodes(tables: Tables) -> dict[str, Any]:
             free = tuple(tables.NF[:HOST_RESOURCES, number].tolist())
             if free != amounts_beside(node):
                 amounts = zip(HOST_RESOURCE_NAMES, free, amounts_beside(node))
-                taken[node.name] = {name: json_number(left) for name, left, whole in amounts if left != whole}
+                taken[node.name] = encode({name: left for name, left, whole in amounts if left != whole})
         found["free"] = taken
     return found
 
@@ -132,25 +129,9 @@ def _take_side_demands(tables: Tables) -> None:
         tables.NF[:HOST_RESOURCES, I[Job.NODE, row]] -= each[:, I[Job.OPTION, row]]
 
 
-def encode_node(node: Node) -> dict[str, Any]:
-    blank = Node(node.name)
-    changed = {key: getattr(node, key) for key in _NODE_KEYS[1:] if getattr(node, key) != getattr(blank, key)}
-    return {"name": node.name, **changed}
-
-
 def decode_node(reader: Reader, number: int) -> Node:
-    reader.only(_NODE_KEYS)
-    return Node(
-        reader.text("name", f"node{number}"),
-        reader.text("type", "gpu"),
-        reader.whole("gpus", 0),
-        reader.number("cpus", 0.0),
-        reader.number("memory", 0.0),
-        reader.text("rack", ""),
-        reader.text("pool", ""),
-        reader.number("storage", 0.0),
-        reader.number("device_memory", 0.0),
-    )
+    """A node that a document describes; one without a name is called by its number."""
+    return decode_record(Node, reader, name=reader.text("name", f"node{number}"))
 
 
 def _number_of(name: str, numbers: dict[str, int], path: str) -> int:

@@ -7,47 +7,26 @@ read; it is valid during `decide`. `rows` are numbers that a job keeps for life,
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gantline.core.arrays import Bools, Floats, Ints
-from gantline.core.columns import Job
-from gantline.core.columns import Option as OptionColumn
+from gantline.core.columns import Column, JobTable, Kind
 from gantline.core.estimates import HIGH, LOW
 from gantline.core.grant import Grant
 from gantline.core.options import Option
 from gantline.core.phases import CHECKPOINTING, RUNNING, STARTING
 from gantline.core.sizes import NO_BOUND, JobSize, SizeBounds, SizeTable, believed, read_sizes
-from gantline.core.snapshot_view import Lent, sealed
+from gantline.core.snapshot_view import Lent, Shown, sealed
 
 
-class _FloatColumn(property):
-    """Reads one column of the tables: which, and what it says."""
+class _Moving(Shown[np.float64]):
+    """One that grows with time."""
 
-    def __init__(self, column: int, what: str) -> None:
-        super().__init__(lambda jobs: jobs._float(column), doc=what)
-
-    if TYPE_CHECKING:
-
-        def __get__(self, jobs: Any, kind: type | None = None) -> Floats: ...  # type: ignore[override]
-
-
-class _IntColumn(property):
-    def __init__(self, column: int, what: str) -> None:
-        super().__init__(lambda jobs: jobs._int(column), doc=what)
-
-    if TYPE_CHECKING:
-
-        def __get__(self, jobs: Any, kind: type | None = None) -> Ints: ...  # type: ignore[override]
-
-
-class _MovingColumn(_FloatColumn):
-    """Of one that grows with time."""
-
-    def __init__(self, column: int, what: str) -> None:
-        property.__init__(self, lambda jobs: jobs._moving(column), doc=what)
+    def __init__(self, column: Column[np.float64]) -> None:
+        property.__init__(self, lambda jobs: jobs._moving(column), doc=column.what)
 
 
 class Jobs:
@@ -67,20 +46,11 @@ class Jobs:
     def __len__(self) -> int:
         return len(self.rows)
 
-    def _float(self, column: int) -> Floats:
-        found = self._cache.get(column)
-        if found is None:
-            found = self._cache[column] = self._lent.floats(column, self._rows)
-        return found
+    def _read(self, column: Column[Kind]) -> NDArray[Kind]:
+        return self._made(column, lambda: self._lent.column(column, self._rows))
 
-    def _int(self, column: int) -> Ints:
-        found = self._cache.get(~column)
-        if found is None:
-            found = self._cache[~column] = self._lent.ints(column, self._rows)
-        return found
-
-    def _moving(self, which: int) -> Floats:
-        return self._made(("m", which), lambda: self._lent.moving(which, self._rows, self._now))
+    def _moving(self, column: Column[np.float64]) -> Floats:
+        return self._made(("moving", column), lambda: self._lent.moving(column, self._rows, self._now))
 
     def _made(self, name: Any, make: Callable[[], NDArray[Any]]) -> NDArray[Any]:
         """A column computed from others, once."""
@@ -95,19 +65,19 @@ class Jobs:
         """The names that users know the jobs by."""
         return self._lent.ids(self._rows)
 
-    arrival = _FloatColumn(Job.ARRIVAL, "When each was submitted.")
-    gpus = _IntColumn(Job.GPUS, "Devices asked for.")
-    min_gpus = _IntColumn(Job.MIN_GPUS, "Fewest devices with which it may run.")
-    max_gpus = _IntColumn(Job.MAX_GPUS, "Most devices that it can use.")
-    smallest = _IntColumn(Job.SMALLEST, "Devices of its smallest option.")
-    reserved = _IntColumn(Job.RESERVED, "Devices that are kept for it, whatever others ask for; zero: none.")
-    priority = _FloatColumn(Job.PRIORITY, "Higher is more urgent.")
-    weight = _FloatColumn(Job.WEIGHT, "Fair-share weight.")
-    deadline = _FloatColumn(Job.DEADLINE, "When it should be done; NaN: no deadline.")
-    user = _IntColumn(Job.USER, "Code of the user; `snapshot.users` has the names.")
-    queue = _IntColumn(Job.QUEUE, "Code of the queue; `snapshot.queues` has the names.")
-    app = _IntColumn(Job.APP, "Code of the application (a group of hyper-parameter trials); `snapshot.apps` has the names.")
-    model = _IntColumn(Job.MODEL, "Code of the kind of job (which network it trains); `snapshot.models` has the names.")
+    arrival = Shown(JobTable.arrival)
+    gpus = Shown(JobTable.gpus)
+    min_gpus = Shown(JobTable.min_gpus)
+    max_gpus = Shown(JobTable.max_gpus)
+    smallest = Shown(JobTable.smallest)
+    reserved = Shown(JobTable.reserved)
+    priority = Shown(JobTable.priority)
+    weight = Shown(JobTable.weight)
+    deadline = Shown(JobTable.deadline)
+    user = Shown(JobTable.user)
+    queue = Shown(JobTable.queue)
+    app = Shown(JobTable.app)
+    model = Shown(JobTable.model)
 
     @property
     def listed(self) -> Ints:
@@ -115,22 +85,22 @@ class Jobs:
         return self._made("listed", lambda: self._lent.listed(self._rows))
 
     # --- what has happened ------------------------------------------------------------------------------------------
-    attained = _MovingColumn(Job.SERVICE, "Seconds run so far.")
-    attained_gpu = _MovingColumn(Job.GPUTIME, "GPU-seconds run so far.")
-    done = _MovingColumn(Job.DONE, "Work done so far.")
+    attained = _Moving(JobTable.service)
+    attained_gpu = _Moving(JobTable.gputime)
+    done = _Moving(JobTable.done)
 
     @property
     def waiting(self) -> Floats:
         """Seconds since a job that does not run began to wait; zero for those that run."""
-        return self._made("waiting", lambda: np.where(self.running, 0.0, np.maximum(self._now - self._float(Job.SINCE), 0.0)))
+        return self._made("waiting", lambda: np.where(self.running, 0.0, np.maximum(self._now - self._read(JobTable.since), 0.0)))
 
-    first_start = _FloatColumn(Job.FIRST_START, "First time it was given devices; NaN: never.")
-    last_start = _FloatColumn(Job.LAST_START, "Start of the present or last run; NaN: it never ran.")
-    restarts = _IntColumn(Job.RESTARTS, "How often it has started again.")
-    preemptions = _IntColumn(Job.PREEMPTIONS, "How often it was stopped for others.")
+    first_start = Shown(JobTable.first_start)
+    last_start = Shown(JobTable.last_start)
+    restarts = Shown(JobTable.restarts)
+    preemptions = Shown(JobTable.preemptions)
 
     # --- what is estimated ------------------------------------------------------------------------------------------
-    estimate = _FloatColumn(Job.ESTIMATE, "Estimated total work.")
+    estimate = Shown(JobTable.estimate)
 
     @property
     def estimate_low(self) -> Floats:
@@ -149,13 +119,11 @@ class Jobs:
     @property
     def remaining(self) -> Floats:
         """Estimated remaining work: seconds at the speed of the request. Never below zero."""
-        return self._made("remaining", lambda: np.maximum(self._moving(Job.ESTIMATE), 0.0))
+        return self._made("remaining", lambda: np.maximum(self._moving(JobTable.estimate), 0.0))
 
     # --- where it stands --------------------------------------------------------------------------------------------
-    phase = _IntColumn(Job.PHASE, "Where it stands, see `gantline.core.phases.Phase`.")
-    reason = _IntColumn(
-        Job.REASON, "Why it does not run, or why it did not get the other grant it was to have: codes of `gantline.core.reasons.Reason`."
-    )
+    phase = Shown(JobTable.phase)
+    reason = Shown(JobTable.reason)
 
     @property
     def running(self) -> Bools:
@@ -165,27 +133,28 @@ class Jobs:
     @property
     def progressing(self) -> Bools:
         """Whether it does work at this instant: it runs, and its start is behind it."""
-        return self._made("progressing", lambda: (self.phase == RUNNING) & (self._float(Job.SINCE) <= self._now))
+        return self._made("progressing", lambda: (self.phase == RUNNING) & (self._read(JobTable.since) <= self._now))
 
-    held = _IntColumn(Job.HELD, "Devices held now.")
-    nodes_held = _IntColumn(Job.SPREAD, "Nodes that its gang spans now.")
+    held = Shown(JobTable.held)
+    nodes_held = Shown(JobTable.spread)
 
     @property
     def rate(self) -> Floats:
         """Work per second now; zero for those that do not run."""
-        return self._made("rate", lambda: np.where(self.running, self._float(Job.RATE), 0.0))
+        return self._made("rate", lambda: np.where(self.running, self._read(JobTable.rate), 0.0))
 
     @property
     def locked(self) -> Bools:
         """Whether the present grant must stay as it is."""
-        return self._made("locked", lambda: self._int(Job.LOCKED) != 0)
+        return self._made("locked", lambda: self._read(JobTable.locked) != 0)
 
-    until = _FloatColumn(Job.UNTIL, "End of the present lease; infinity: none.")
+    until = Shown(JobTable.until)
 
     @property
     def option(self) -> Ints:
         """Which of its options is in use; -1: none."""
-        return self._made("option", lambda: np.where(self._int(Job.OPTION) < 0, -1, self._int(Job.OPTION) - self._int(Job.OPTION_FIRST)))
+        used, first = self._read(JobTable.option), self.option_first
+        return self._made("option", lambda: np.where(used < 0, -1, used - first))
 
     @property
     def type(self) -> Ints:
@@ -193,12 +162,12 @@ class Jobs:
         return self._made("type", self._type)
 
     def _type(self) -> Ints:
-        used = self._int(Job.OPTION)
-        kinds = self._lent.options().I[OptionColumn.TYPE]
+        used = self._read(JobTable.option)
+        kinds = self._lent.options().type
         return np.where(used < 0, -1, kinds[np.maximum(used, 0)]) if len(kinds) else np.full(len(used), -1, dtype=np.int64)
 
-    option_first = _IntColumn(Job.OPTION_FIRST, "First row of each job's options in `snapshot.options`.")
-    option_count = _IntColumn(Job.OPTION_COUNT, "How many options each job has.")
+    option_first = Shown(JobTable.option_first)
+    option_count = Shown(JobTable.option_count)
 
     def options(self, position: int) -> list[Option]:
         """The ways in which one job may run."""

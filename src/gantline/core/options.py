@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from gantline.core.arrays import Floats, Ints
-from gantline.core.columns import HOST_RESOURCE_NAMES, HOST_RESOURCES, OPTION_FLOATS, OPTION_INTS
+from gantline.core.columns import HOST_RESOURCE_NAMES, Table, number, place
 from gantline.core.columns import Option as OptionColumn
 from gantline.core.errors import UsageError, near
 from gantline.core.json_reader import Reader, json_number
@@ -32,15 +32,22 @@ class Option:
     storage: float = 0.0  # MB/s per device; in all if gpus == 0
 
 
-class OptionTable:
-    """Options of all jobs as two matrices (see `columns`). New ways are appended; rows from `len` on are room for more, which
-    grows by doubling."""
+class OptionTable(Table):
+    """Options of all jobs. New ways are appended; rows from `len` on are room for more, which grows by doubling."""
 
-    __slots__ = ("F", "I", "_copied", "_copy", "_frozen", "_only_devices", "_used")
+    places = OptionColumn
+    rate = number("Work per second when the gang sits on as few nodes as it can.")
+    rate_spread = number("Work per second when it spans more.")
+    cpus = number("CPUs per device (in all for an option without devices).")
+    memory = number("Memory per device (or in all).", unit="GB")
+    storage = number("Bandwidth to storage per device (or in all).", unit="MB/s")
 
-    def __init__(self, F: Floats | None = None, I: Ints | None = None) -> None:
-        self.F: Floats = np.zeros((OPTION_FLOATS, 0)) if F is None else F
-        self.I: Ints = np.zeros((OPTION_INTS, 0), dtype=np.int64) if I is None else I
+    type = place("Code of the device type.")
+    gpus = place("Devices.")
+    nodes = place("Nodes that it must span exactly; 0: no matter.")
+
+    def __init__(self, F: Floats, I: Ints) -> None:
+        super().__init__(F, I)
         self._used: int = self.F.shape[1]
         self._frozen: OptionTable | None = None
         self._copy: tuple[Floats, Ints] | None = None  # what is lent, with room for more
@@ -53,24 +60,21 @@ class OptionTable:
     @staticmethod
     def build(options: list[Option]) -> OptionTable:
         """A table of these options."""
-        table = OptionTable(np.zeros((OPTION_FLOATS, len(options))), np.zeros((OPTION_INTS, len(options)), dtype=np.int64))
+        table = OptionTable.blank(len(options))
         for row, option in enumerate(options):
             table._write(row, option)
         return table
 
     def _write(self, row: int, option: Option) -> None:
-        spread = option.rate if option.rate_spread is None else option.rate_spread
-        self.F[:, row] = (option.rate, spread, option.cpus, option.memory, option.storage)
-        self.I[:, row] = (option.type, option.gpus, option.nodes)
+        for column in self.columns():
+            value = getattr(option, column.name)
+            getattr(self, column.name)[row] = option.rate if value is None else value
 
     def append(self, option: Option) -> int:
         """Add one option; its row comes back."""
         row = self._used
         if row == self.F.shape[1]:
-            room = max(2 * row, 16)
-            F, I = np.zeros((OPTION_FLOATS, room)), np.zeros((OPTION_INTS, room), dtype=np.int64)
-            F[:, :row], I[:, :row] = self.F, self.I
-            self.F, self.I = F, I
+            self.grow(max(2 * row, 16))
         self._write(row, option)
         self._used, self._frozen = row + 1, None
         return row
@@ -99,7 +103,7 @@ class OptionTable:
         """Whether devices are all that these options want: no CPUs, memory or storage, and no number of nodes."""
         found = self._only_devices
         if found is None:
-            found = not (self.I[OptionColumn.NODES].any() or self.F[OptionColumn.CPUS : OptionColumn.CPUS + HOST_RESOURCES].any())
+            found = not (self.nodes.any() or self.cpus.any() or self.memory.any() or self.storage.any())
             if self._frozen is self:  # which never changes, and is asked at every decision
                 self._only_devices = found
         return found
@@ -107,26 +111,15 @@ class OptionTable:
     @staticmethod
     def rigid(types: Ints, gpus: Ints) -> OptionTable:
         """One option per job, at rate one; `types`: of each, or one for all."""
-        n = len(gpus)
-        table = OptionTable(np.zeros((OPTION_FLOATS, n)), np.zeros((OPTION_INTS, n), dtype=np.int64))
-        table.F[OptionColumn.RATE] = 1.0
-        table.F[OptionColumn.RATE_SPREAD] = 1.0
+        table = OptionTable.blank(len(gpus))
+        table.rate[:] = table.rate_spread[:] = 1.0
         if types.any():  # it is blank
-            table.I[OptionColumn.TYPE] = types
-        table.I[OptionColumn.GPUS] = gpus
+            table.type[:] = types
+        table.gpus[:] = gpus
         return table
 
     def __getitem__(self, row: int) -> Option:
-        return Option(
-            type=int(self.I[OptionColumn.TYPE, row]),
-            gpus=int(self.I[OptionColumn.GPUS, row]),
-            rate=float(self.F[OptionColumn.RATE, row]),
-            rate_spread=float(self.F[OptionColumn.RATE_SPREAD, row]),
-            cpus=float(self.F[OptionColumn.CPUS, row]),
-            memory=float(self.F[OptionColumn.MEMORY, row]),
-            nodes=int(self.I[OptionColumn.NODES, row]),
-            storage=float(self.F[OptionColumn.STORAGE, row]),
-        )
+        return Option(**{column.name: getattr(self, column.name)[row].item() for column in self.columns()})
 
 
 _OPTION_KEYS = ("type", "gpus", "rate", "rate_spread", "cpus", "memory", "nodes", "storage", "row")

@@ -12,7 +12,7 @@ from gantline.core.areas import integral
 from gantline.core.arrays import Bools, Floats, Ints
 from gantline.core.cluster import Cluster
 from gantline.core.columns import Device, Job, Node, Option
-from gantline.core.grid import PowerGrid
+from gantline.core.facts import PowerGrid
 from gantline.core.tables import Tables
 from gantline.core.traffic import Traffic
 from gantline.engine.log import Interval, Log

@@ -15,14 +15,13 @@ from gantline.core.arrays import Bools, Floats, Ints
 from gantline.core.columns import Job
 from gantline.core.errors import RefusedError
 from gantline.core.inputs import Input
-from gantline.core.insiders import tables_behind
 from gantline.core.phases import HELD_BACK, Phase
 from gantline.core.plan import Misfit, Plan
 from gantline.core.policy import Policy
 from gantline.core.reasons import Reason, sentence
 from gantline.core.snapshot import Snapshot
 from gantline.core.snapshot_json import decode_snapshot, encode_snapshot
-from gantline.core.tables import Tables
+from gantline.core.tables import Tables, tables_behind
 from gantline.engine import host_resources
 from gantline.engine.assembly.run_rules import RunRules
 from gantline.engine.drivers.acknowledged import Acknowledged

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.live.service.conftest import Running, until
+from tests.live.service.asking import becomes
+from tests.live.service.conftest import Running
 
 from gantline.cli.main import main
 from gantline.cli.replay import fold_home
@@ -33,7 +34,7 @@ def test_forecasts_and_replays_take_times_from_the_profiles(service: Running, ca
     go = tmp_path / "go"
     first = client.submit(["sh", "-c", f"while [ ! -e {go} ]; do sleep 0.02; done"], model={"family": "rest"}, estimate=100.0)[0]
     later = client.submit(["true"], model={"family": "rest"}, estimate=50.0)[0]
-    until(lambda: client.job(first)["state"] == "running", "the first one runs")
+    becomes(client, first)
     told = client.forecast(later, samples=6, sigma=0.0)
     (own,) = told["jobs"]
     assert "starts, stops and speeds as measured" in told["over"]
@@ -43,7 +44,7 @@ def test_forecasts_and_replays_take_times_from_the_profiles(service: Running, ca
     assert all(one["present_low"] <= one["present"] <= one["present_high"] for one in found["differences"])
     assert client.forecast(sigma=0.0)["samples"] == 200, "as many as usual where profiles have a spread"
     go.touch()
-    until(lambda: client.job(later)["state"] == "succeeded", "both have ended")
+    becomes(client, later, "succeeded")
 
     assert main(["replay", str(service.home), "--times", "--draws", "5", "-o", "json"]) == 0, capsys.readouterr().err
     clock = json.loads(capsys.readouterr().out)

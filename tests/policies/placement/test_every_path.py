@@ -13,8 +13,8 @@ import pytest
 from tests.jobs import by_job, job_row
 
 from gantline.core.cluster import Cluster, Link, Node
-from gantline.core.device_speeds import DeviceSpeeds
 from gantline.core.errors import NotFoundError, RefusedError
+from gantline.core.facts import DeviceSpeeds
 from gantline.core.inputs import Submit
 from gantline.core.plan import Plan
 from gantline.core.snapshot import Snapshot

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tests.grids import hourly
 
 from gantline.core.errors import GantlineError
-from gantline.core.grid import Signal
+from gantline.core.facts import Signal
 from gantline.simulator.run import Run
 from gantline.simulator.simulate import simulate
 from gantline.systems.gaia.policies import Errand, carbon_time, cleanest_spans, lowest_slot, lowest_window, spans_below

@@ -10,8 +10,7 @@ from typing import Any
 from gantline.core.cluster import Cluster
 from gantline.core.ending import find_ending
 from gantline.core.errors import NotFoundError, RefusedError, UsageError, near
-from gantline.core.facts import Costs
-from gantline.core.grid import PowerGrid
+from gantline.core.facts import Costs, PowerGrid
 from gantline.core.policy import Policy
 from gantline.core.queues import parse_queues
 from gantline.core.units import LONGEST

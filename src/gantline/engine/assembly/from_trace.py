@@ -11,9 +11,9 @@ import polars as pl
 from gantline.core.arrays import Bools, Floats
 from gantline.core.cluster import Cluster
 from gantline.core.columns import Job
-from gantline.core.device_speeds import DeviceSpeeds
 from gantline.core.ending import WINDOW, EndingRule
 from gantline.core.errors import RefusedError, TraceError, near
+from gantline.core.facts import DeviceSpeeds
 from gantline.core.inputs import Submit
 from gantline.core.job_json import encode_job
 from gantline.core.policy import Policy

@@ -11,9 +11,8 @@ import numpy as np
 from gantline.core.cluster import Cluster, Link, Node
 from gantline.core.columns import DOWN, FREE, Device
 from gantline.core.columns import Node as NodeColumn
-from gantline.core.device_speeds import DeviceSpeeds
 from gantline.core.errors import GantlineError
-from gantline.core.facts import Facts
+from gantline.core.facts import DeviceSpeeds, Facts
 from gantline.core.tables import Tables
 from gantline.lab.conformance.report import Breach, ConformanceReport
 from gantline.lab.conformance.scenarios import some_jobs

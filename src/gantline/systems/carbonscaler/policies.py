@@ -14,7 +14,7 @@ import numpy as np
 from gantline.core.arrays import Bools, Floats, Ints
 from gantline.core.constraints import parameter
 from gantline.core.errors import RefusedError
-from gantline.core.grid import Signal
+from gantline.core.facts import Signal
 from gantline.core.plan import Plan
 from gantline.core.policy import Policy
 from gantline.core.snapshot import Snapshot

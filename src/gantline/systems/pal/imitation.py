@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Any, NamedTuple
 
-from gantline.core.device_speeds import DeviceSpeeds
 from gantline.core.errors import RefusedError, near
+from gantline.core.facts import DeviceSpeeds
 from gantline.core.reasons import Reason
 from gantline.engine.assembly.from_trace import classes_of
 from gantline.engine.drivers.simulation import Simulation
