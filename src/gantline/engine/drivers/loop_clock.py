@@ -13,7 +13,6 @@ import numpy as np
 from gantline.core.arrays import Floats, Ints
 from gantline.core.columns import Job
 from gantline.core.constants import Constants
-from gantline.core.plan import Plan
 from gantline.core.policy import OrderPolicy, Policy
 from gantline.core.tables import Tables
 from gantline.engine.engine import Engine
@@ -63,13 +62,6 @@ class LoopBounds:
     load_limit: float = math.inf  # GPUs at which admission stops
     step_all: bool = False  # visit every round even if nothing can change
     on_progress: Callable[[float, int, int], None] | None = None  # time, rows that have arrived, rows inside
-
-
-class LoopEnd(NamedTuple):
-    """How a loop ended, and where it leaves a decision to others: what the policy has answered already."""
-
-    code: int
-    answer: tuple[Plan | None, ...] = ()  # (None,): it has lost its turn
 
 
 class LoopClock(NamedTuple):
