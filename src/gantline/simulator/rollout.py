@@ -29,9 +29,9 @@ from gantline.engine.assembly.run_rules import RunRules
 from gantline.engine.drivers.futures.case import CountedFutures, FutureBounds, case_of, run_counted
 from gantline.engine.drivers.futures.places import FutureAmount, FutureCase, Newcomer
 from gantline.engine.drivers.key_reading import read_key
+from gantline.models.uncertainty import Uncertainty
 from gantline.policies.admission.rules import AdmissionRule, find_admission
 from gantline.simulator.roll_forward import Rolled, RollForward, private_tables
-from gantline.simulator.uncertainty import Uncertainty
 from gantline.traces.files.policies import GivenPlacement, policy_of
 
 # --- newcomers of many futures as one table -----------------------------------------------------------------------------

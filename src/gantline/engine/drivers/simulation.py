@@ -19,8 +19,8 @@ from gantline.engine import host_resources
 from gantline.engine.drivers.acknowledged import Acknowledged
 from gantline.engine.drivers.executors import EXECUTORS, make_executor
 from gantline.engine.drivers.key_reading import Within, plainly, read_key
-from gantline.engine.drivers.loop_clock import LoopBounds, Outcome, as_priorities
 from gantline.engine.drivers.record_loop import run_on_records
+from gantline.engine.drivers.six_steps import LoopBounds, Outcome, as_priorities
 from gantline.engine.drivers.stepping import Driver, Stepping, Virtual
 from gantline.engine.drivers.table_loop import run_asking_keys, run_on_tables
 from gantline.engine.engine import Engine

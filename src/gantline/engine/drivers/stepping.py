@@ -23,7 +23,7 @@ from gantline.core.plan import Plan
 from gantline.core.reasons import Reason
 from gantline.engine.advance import arrive, finish_due, next_finish
 from gantline.engine.agenda import Agenda
-from gantline.engine.drivers.loop_clock import STALL
+from gantline.engine.drivers.six_steps import STALL
 from gantline.engine.engine import Engine
 from gantline.engine.gates.quotas import CommonQuotas
 from gantline.engine.lists import RowCount

@@ -21,10 +21,20 @@ from gantline.engine import host_resources
 from gantline.engine.advance import arrive, finish_due, next_finish, next_movable
 from gantline.engine.agenda import answer_ends
 from gantline.engine.declared_key import LinearKey, coefficients, next_threshold, sum_of
-from gantline.engine.drivers import loop_clock
 from gantline.engine.drivers.key_reading import Within, time_said
-from gantline.engine.drivers.loop_clock import LoopBounds, LoopClock, LoopCount, LoopTime, Outcome, Stage, count_in, take_order
-from gantline.engine.drivers.six_steps import Verbs, loop_over
+from gantline.engine.drivers.six_steps import (
+    LoopBounds,
+    LoopClock,
+    LoopCount,
+    LoopTime,
+    Outcome,
+    Stage,
+    Verbs,
+    clock_of,
+    count_in,
+    loop_over,
+    take_order,
+)
 from gantline.engine.drivers.stepping import Standstill
 from gantline.engine.engine import Engine
 from gantline.engine.gates.quota_walk import QuotaNotes, any_exceeded, count_running, walk_lines
@@ -231,7 +241,7 @@ class _Loop:
     def __init__(self, engine: Engine, bounds: LoopBounds, key: LinearKey | None, passes: bool = False) -> None:
         self.engine, self.state, self.bounds, self._key, self._passes = engine, engine.state, bounds, key, passes
         take_order(self.state, engine.policy)
-        self.clock = loop_clock.clock(self.state.regime, bounds)
+        self.clock = clock_of(self.state.regime, bounds)
         if self.state.lists.number.any():  # in the middle of a run: the first decision is due now
             self.clock.time[LoopTime.NOW] = self.clock.time[LoopTime.WAKE] = self.state.now
         if key is None:
