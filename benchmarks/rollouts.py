@@ -17,7 +17,7 @@ import numpy as np
 
 from gantline.core.snapshot import Snapshot
 from gantline.core.snapshot_json import decode_snapshot
-from gantline.engine.assembly.rules import RunRules
+from gantline.engine.assembly.run_rules import RunRules
 from gantline.simulator.roll_forward import RollForward
 from gantline.simulator.rollout import rollout
 from gantline.traces.files.policies import load_policy

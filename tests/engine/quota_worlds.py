@@ -22,7 +22,7 @@ from gantline.core.reasons import Reason
 from gantline.core.snapshot import Snapshot
 from gantline.core.windows import parse_windows
 from gantline.engine.assembly.from_trace import assemble
-from gantline.engine.assembly.rules import RunRules
+from gantline.engine.assembly.run_rules import RunRules
 from gantline.engine.assembly.spec import RunSpec
 from gantline.engine.drivers.simulation import Simulation, make_driver
 from gantline.engine.drivers.stepping import Driver, Stepping, Virtual

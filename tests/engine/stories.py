@@ -14,7 +14,6 @@ from gantline.core.cluster_spec import parse_cluster
 from gantline.core.columns import Job
 from gantline.core.inputs import Input, NodeEvent
 from gantline.core.tables import Tables
-from gantline.engine.assembly.load import load_tables
 from gantline.engine.drivers.acknowledged import Acknowledged
 from gantline.engine.drivers.faulty import Faults, FaultyExecutor
 from gantline.engine.drivers.simulation import Simulation
@@ -24,6 +23,7 @@ from gantline.engine.regime import Regime
 from gantline.engine.state import State
 from gantline.policies.placement.rules import find_placement
 from gantline.policies.registry import make_policy
+from gantline.traces.to_tables import load_tables
 
 POLICIES = ("fifo", "srtf", "las", "srsf", "smallest", "tiresias", "fair-share", "pairs", "wanderers")
 USUAL = frozenset({Can.SHARE, Can.BATCH})

@@ -13,7 +13,6 @@ from gantline.core.facts import Costs
 from gantline.core.plan import Assignment, Mode, Part, Plan
 from gantline.core.policy import Policy
 from gantline.core.snapshot import Snapshot
-from gantline.engine.assembly.load import load_tables
 from gantline.engine.drivers.acknowledged import Acknowledged
 from gantline.engine.drivers.faulty import Faults, FaultyExecutor
 from gantline.engine.drivers.simulation import Simulation
@@ -22,6 +21,7 @@ from gantline.engine.regime import Regime
 from gantline.engine.state import State
 from gantline.policies.placement.rules import find_placement
 from gantline.traces.files.clusters import read_cluster
+from gantline.traces.to_tables import load_tables
 from gantline.traces.trace import Trace
 
 COSTS = Costs(start=1.0, resume=2.0, resize=4.0, move=8.0)

@@ -8,7 +8,6 @@ import pytest
 from gantline.core.cluster_spec import parse_cluster
 from gantline.core.columns import Job
 from gantline.engine.assembly.finders import stops_of
-from gantline.engine.assembly.load import load_tables
 from gantline.engine.assembly.spec import RunSpec
 from gantline.engine.drivers.acknowledged import Acknowledged
 from gantline.engine.drivers.faulty import Faults, FaultyExecutor
@@ -20,6 +19,7 @@ from gantline.engine.state import State
 from gantline.policies.placement.rules import find_placement
 from gantline.policies.registry import make_policy
 from gantline.simulator.simulate import simulate
+from gantline.traces.to_tables import load_tables
 from gantline.traces.trace import Trace
 
 GANGS = [{"job": name, "arrival": at, "gpus": 2, "duration": 900.0} for name, at in (("a", 0.0), ("b", 1.0))]

@@ -12,8 +12,7 @@ from sqlalchemy import text
 from gantline.core.errors import RefusedError
 from gantline.live.store import QueueRow, SqlStore, StoreError, TokenRow
 from gantline.live.store.connection import migrate
-from gantline.live.store.records import Entry, Store
-from gantline.live.store.schema import HEAD, metadata
+from gantline.live.store.records import HEAD, Entry, Store, metadata
 
 
 def job(id: str, **more: Any) -> Entry:

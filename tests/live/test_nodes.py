@@ -16,7 +16,7 @@ from gantline.core.errors import RefusedError
 from gantline.core.inputs import Fault, News, Report, decode_input, encode_input
 from gantline.engine.executor import Can
 from gantline.live.runners.runner_events import NodeNews, NodeState
-from gantline.live.scheduler.node_watch import NodeWatch, all_nodes
+from gantline.live.scheduler.endings import NodeWatch, all_nodes
 from gantline.live.scheduler.replay import replay_store
 from gantline.live.scheduler.scheduler import Scheduler
 from gantline.live.store import SqlStore

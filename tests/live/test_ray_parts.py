@@ -17,8 +17,8 @@ from tests.live.specs import until
 from gantline.core.errors import UsageError
 from gantline.live.runners.local.output import Log
 from gantline.live.runners.local.ranks import combined
+from gantline.live.runners.ray.connection import RayNode, RayNodes, check_devices
 from gantline.live.runners.ray.node_agent import NodeAgent, SpreadGang, Tail
-from gantline.live.runners.ray.nodes import RayNode, RayNodes, check_devices
 from gantline.live.runners.runner_events import NodeState
 
 

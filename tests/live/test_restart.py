@@ -10,7 +10,6 @@ from tests.live.specs import ended, running, shell, state, until
 
 from gantline.core.errors import RefusedError
 from gantline.core.inputs import Action
-from gantline.engine.drivers.live import Message
 from gantline.live.jobs.spec_file import spec_of
 from gantline.live.runners.local.runner import LocalRunner
 from gantline.live.scheduler.replay import replay_store
@@ -18,6 +17,7 @@ from gantline.live.scheduler.scheduler import Scheduler
 from gantline.live.scheduler.setup import Setup
 from gantline.live.store import SqlStore
 from gantline.live.store.records import MemoryStore
+from gantline.live.wall_time import Message
 from gantline.traces.files.python_file import GivenCode
 
 

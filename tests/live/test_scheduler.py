@@ -15,15 +15,14 @@ from gantline.core.columns import Job
 from gantline.core.errors import NotFoundError, RefusedError, UnreachableError
 from gantline.core.inputs import Action, NodeEvent
 from gantline.core.phases import Phase
-from gantline.engine.drivers.live import Message
 from gantline.live.jobs.launch import Launch
 from gantline.live.jobs.spec_file import spec_of
 from gantline.live.runners.local.execution import LocalKeepers
 from gantline.live.runners.local.incarnation import Incarnation
 from gantline.live.runners.runner_events import RunnerEvents
 from gantline.live.scheduler.endings import Endings
-from gantline.live.scheduler.job_settings import change_jobs
 from gantline.live.store import SqlStore
+from gantline.live.wall_time import Message
 
 
 def test_jobs_run_and_end_with_their_exit_codes(tmp_path: Path) -> None:
@@ -206,7 +205,7 @@ def test_a_job_that_was_stopped_has_what_is_left_of_its_time_limit(tmp_path: Pat
         scheduler.request([job], Action.RELEASE)
         until(lambda: len(alarms) > 1)
         assert alarms[1] <= limit - had, "it gets no limit anew"
-        change_jobs(scheduler, [job], {"time_limit": 2 * limit})
+        scheduler.requests.change([job], {"time_limit": 2 * limit})
         until(lambda: len(alarms) > 2)
         assert alarms[2] <= 2 * limit - had, "nor by a change of it"
 

@@ -21,8 +21,8 @@ from gantline.live.runners.runner_events import NodeState
 from gantline.live.runners.slurm import allocation, commands
 from gantline.live.runners.slurm.allocation import AllocatedNode, SlurmAllocation, SlurmNodes
 from gantline.live.runners.slurm.commands import SlurmAway, SlurmSaysNo
-from gantline.live.runners.slurm.incarnation import PART
 from gantline.live.runners.slurm.messages import WholeLines, news_in
+from gantline.live.runners.slurm.runner import PART
 
 JOB = (
     "JobId=7 JobName=x UserId=ann(1000) JobState=RUNNING NodeList=n[1-2],c9 BatchHost=n1 JOB_GRES=gpu:a100:4"

@@ -16,10 +16,9 @@ from gantline.core.cluster_spec import parse_cluster
 from gantline.core.errors import NotFoundError, RefusedError, UsageError
 from gantline.core.inputs import Action, Input, JobRequest, Submit
 from gantline.live.jobs import amounts
-from gantline.live.jobs.cluster_check import check_promises
 from gantline.live.jobs.launch import Launch, Submittable
 from gantline.live.jobs.spec import JobSpec
-from gantline.live.jobs.spec_file import parse_spec, read_spec, spec_of
+from gantline.live.jobs.spec_file import check_promises, parse_spec, read_spec, spec_of
 from gantline.live.service.questions import history_rows
 from gantline.policies.registry import make_policy
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from gantline import simulate
 from gantline.core.errors import UsageError
-from gantline.models.scaling import Scaling, ScalingModel
+from gantline.models.links.slowest_link_scaling import Scaling, ScalingModel
 
 STEP = Scaling(fixed=0.1, sample=0.01, within=0.2, across=0.6, batch=16, least_batch=8, most_batch=64, local=16)
 

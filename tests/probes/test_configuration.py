@@ -16,8 +16,8 @@ from gantline.core.options import Option, OptionTable
 from gantline.core.plan import Assignment, Plan
 from gantline.core.policy import Policy
 from gantline.core.snapshot import Snapshot
-from gantline.engine.assembly.load import load_tables
 from gantline.engine.engine import Engine
+from gantline.traces.to_tables import load_tables
 from gantline.traces.trace import Trace
 
 T4, A100 = 0, 1

@@ -13,7 +13,6 @@ from gantline.core.columns import Job
 from gantline.core.plan import Assignment, Mode, Plan
 from gantline.core.policy import Policy
 from gantline.core.snapshot import Snapshot
-from gantline.engine.assembly.load import load_tables
 from gantline.engine.drivers.acknowledged import Acknowledged
 from gantline.engine.drivers.faulty import Faults, FaultyExecutor
 from gantline.engine.drivers.simulation import Simulation
@@ -23,6 +22,7 @@ from gantline.engine.regime import Regime
 from gantline.engine.state import State
 from gantline.policies.placement.rules import find_placement
 from gantline.simulator.simulate import simulate
+from gantline.traces.to_tables import load_tables
 from gantline.traces.trace import Trace
 
 

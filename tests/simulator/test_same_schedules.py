@@ -43,7 +43,7 @@ def test_records_and_tables_give_the_same_run(monkeypatch: pytest.MonkeyPatch) -
 
 
 def _told(run: Run) -> tuple[str, int]:
-    """The loop on records counts jobs that spanned nodes; otherwise they are read off the log."""
+    """All of its results, and how many jobs spanned nodes."""
     return fingerprint(run), run.summary["cross_node_jobs"]
 
 

@@ -12,7 +12,6 @@ from tests.systems.some_package import write_package
 
 import gantline
 from gantline.core.errors import UsageError
-from gantline.engine.assembly.models import find_model
 from gantline.engine.imitations.registry import find_imitation
 from gantline.engine.regime import find_regime, regime_names
 from gantline.lab.experiment.reproduction import find_study
@@ -24,6 +23,7 @@ from gantline.traces.generators import generate
 from gantline.traces.generators.registry import is_generator
 from gantline.traces.importers import import_trace
 from gantline.traces.importers.registry import find_importer, importer_names
+from gantline.traces.performance import find_model
 
 Install = Callable[..., None]
 LAS = ("simulate", "jobs.csv", "--cluster", "1x8", "--policy", "las")

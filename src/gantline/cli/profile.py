@@ -19,8 +19,7 @@ from gantline.cli.replay import fold_home
 from gantline.core.errors import UsageError
 from gantline.live.jobs.spec_file import profiled, read_spec
 from gantline.live.profiling.colocation_profiling import measure_company
-from gantline.live.profiling.epochs import time_epochs
-from gantline.live.profiling.trials import Trials, measure_job, measure_pairs
+from gantline.live.profiling.trials import Trials, measure_job, measure_pairs, time_epochs
 from gantline.live.runners.local.devices import find_machine
 from gantline.live.scheduler.replay import RecordedRun
 from gantline.models.profiles.bundle import Bundle, Profile

@@ -50,7 +50,6 @@ class State:
         self._matrices: Matrices | None = None
         self.saves: dict[int, tuple[int, float]] = {}  # row -> (grant, time from which its saves are counted), see `runs`
         self.asked_saves: dict[int, int] = {}  # row -> how often it was asked to save and go on
-        self.spanned: int | None = None  # jobs that ever held devices of several nodes at once, where the loop has counted them
         self.withheld: dict[int, Phase] = {}  # rows that are on hold or cancelled by request
         self.resized: set[int] = set()  # rows with a size changed on request: plans with another size are adjusted to it
         self.to_fit: set[int] = set()  # rows that are to change their size as soon as they can

@@ -28,8 +28,7 @@ from gantline.core.machine_code import let_go
 from gantline.core.policy import Policy
 from gantline.core.tables import Tables
 from gantline.engine.assembly.guard import asked
-from gantline.engine.assembly.models import scaling_model
-from gantline.engine.assembly.rules import RunRules, provided_needs
+from gantline.engine.assembly.run_rules import RunRules, provided_needs
 from gantline.engine.assembly.spec import OPTIONS, RunSpec
 from gantline.engine.declared_key import LinearKey
 from gantline.engine.dense.records import Record, Records
@@ -42,12 +41,13 @@ from gantline.engine.imitations.registry import find_imitation
 from gantline.engine.log import INTERVAL_FLOATS, INTERVAL_INTS, Interval, Log
 from gantline.engine.settings import Amount
 from gantline.engine.state import State
-from gantline.simulator.occupancy import Held
 from gantline.simulator.run import Run
+from gantline.simulator.run_columns import Held
 from gantline.simulator.summary import changes_of, summarise, what_jobs_held
 from gantline.traces.blocks import TraceBlocks
 from gantline.traces.files.clusters import read_cluster
 from gantline.traces.files.policies import policy_of
+from gantline.traces.performance import scaling_model
 from gantline.traces.write import write_blocks
 
 # --- columns on disk: lines are appended in order, and amended when more is known of them -------------------------------
@@ -312,5 +312,5 @@ class _Kept:
                 tables.F[column] = self.F[column, first:last]
             for column in _INTS:
                 tables.I[column] = self.I[column, first:last]
-            yield Run({}, tables, Log(), held=Held(held.seconds[first:last], held.device_seconds[first:last])).jobs
+            yield Run({}, tables, Log(), Held(held.seconds[first:last], held.device_seconds[first:last])).jobs
             first = last

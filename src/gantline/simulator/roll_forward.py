@@ -23,7 +23,7 @@ from gantline.core.snapshot import Snapshot
 from gantline.core.snapshot_json import decode_snapshot, encode_snapshot
 from gantline.core.tables import Tables, tables_behind
 from gantline.engine import host_resources
-from gantline.engine.assembly.rules import RunRules
+from gantline.engine.assembly.run_rules import RunRules
 from gantline.engine.drivers.acknowledged import Acknowledged
 from gantline.engine.drivers.executors import MeasuredExecutor
 from gantline.engine.drivers.futures.case import LEAST

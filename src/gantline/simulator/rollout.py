@@ -25,7 +25,7 @@ from gantline.core.phases import FUTURE
 from gantline.core.policy import OrderPolicy, Policy
 from gantline.core.rng import stream
 from gantline.core.snapshot import Snapshot
-from gantline.engine.assembly.rules import RunRules
+from gantline.engine.assembly.run_rules import RunRules
 from gantline.engine.drivers.futures.case import CountedFutures, FutureBounds, case_of, run_counted
 from gantline.engine.drivers.futures.places import FutureAmount, FutureCase, Newcomer
 from gantline.engine.drivers.key_reading import read_key

@@ -13,7 +13,7 @@ from gantline.core.inputs import Submit
 from gantline.core.policy import OrderPolicy
 from gantline.core.snapshot import Snapshot
 from gantline.core.snapshot_json import decode_snapshot
-from gantline.engine.assembly.rules import RunRules
+from gantline.engine.assembly.run_rules import RunRules
 from gantline.simulator.roll_forward import RollForward
 from gantline.simulator.rollout import Candidate, rollout
 from gantline.simulator.simulate import simulate

@@ -13,11 +13,11 @@ from tests.live.specs import running, shell, until
 from gantline.core.plan import Plan
 from gantline.core.snapshot import Snapshot
 from gantline.core.snapshot_json import decode_snapshot
-from gantline.engine.drivers.live import Message
 from gantline.lab.questions.forecast import Setup, forecast
 from gantline.live.service.access import Caller, Role
 from gantline.live.service.context import Context, Service
 from gantline.live.service.questions import explain_now
+from gantline.live.wall_time import Message
 from gantline.policies.fifo import Fifo
 from gantline.simulator import roll_forward
 

@@ -9,9 +9,8 @@ import pytest
 from gantline.engine.executor import News
 from gantline.live.runners.kubernetes.access import ClusterAccess
 from gantline.live.runners.kubernetes.client import ApiClient
-from gantline.live.runners.kubernetes.gang import GangEnd, PodGang
-from gantline.live.runners.kubernetes.manifests import PodTerms
-from gantline.live.runners.kubernetes.pods_and_nodes import Pod, read_pod
+from gantline.live.runners.kubernetes.gang_lifecycle import GangEnd, PodGang
+from gantline.live.runners.kubernetes.pods_and_nodes import Pod, PodTerms, read_pod
 from gantline.live.runners.kubernetes.runner import KubernetesRunner
 
 

@@ -13,8 +13,7 @@ from gantline.core.bounded_yaml import MOST_VALUES
 from gantline.core.cluster_spec import parse_cluster_yaml
 from gantline.core.errors import NotFoundError, RefusedError, UsageError
 from gantline.live.jobs.spec_file import parse_spec
-from gantline.live.runners.local.kept import KeptJobs
-from gantline.live.runners.local.output import Log
+from gantline.live.runners.local.output import KeptJobs, Log
 from gantline.live.service.access import JobTokens
 from gantline.live.service.home import Home
 from gantline.live.service.job_output import read_log

@@ -24,7 +24,7 @@ from gantline.core.snapshot import Snapshot
 from gantline.core.tables import Tables
 from gantline.core.topology import ACROSS, IN_NODE, IN_RACK, level_of, slowest_link
 from gantline.lab.report.metrics import measure
-from gantline.models.scaling import Scaling
+from gantline.models.links.slowest_link_scaling import Scaling
 from gantline.policies.placement import fit
 from gantline.policies.placement.fit import NodeCounts, Supply
 

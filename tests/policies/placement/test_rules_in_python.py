@@ -15,7 +15,7 @@ from gantline.core.plan import Plan
 from gantline.core.policy import Policy
 from gantline.core.snapshot import Snapshot
 from gantline.core.tables import Tables
-from gantline.engine.assembly.rules import RunRules
+from gantline.engine.assembly.run_rules import RunRules
 from gantline.policies.order import ShortestRemainingTimeFirst
 from gantline.policies.placement.device_rule import DeviceRule, FreeDevices, GangRequest
 from gantline.simulator.roll_forward import carry_out

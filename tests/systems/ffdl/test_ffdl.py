@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from gantline import simulate
 from gantline.core.errors import GantlineError
 from gantline.core.snapshot_json import decode_snapshot
-from gantline.models.scaling import Scaling, ScalingModel
+from gantline.models.links.slowest_link_scaling import Scaling, ScalingModel
 from gantline.policies.registry import make_policy
 
 a_curve = st.builds(

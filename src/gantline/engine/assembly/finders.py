@@ -15,7 +15,6 @@ from gantline.core.policy import Policy
 from gantline.core.queues import parse_queues
 from gantline.core.units import LONGEST
 from gantline.core.windows import parse_windows
-from gantline.engine.assembly.models import find_model
 from gantline.engine.assembly.spec import OPTIONS, RunSpec
 from gantline.engine.preemption_grace import LIVE_STOPS, StopRules
 from gantline.engine.regime import find_regime
@@ -29,6 +28,7 @@ from gantline.traces.files.policies import placement_of
 from gantline.traces.files.profiles import read_profiles
 from gantline.traces.files.signals import read_carbon, read_electricity, start_of
 from gantline.traces.files.speeds import read_throughputs
+from gantline.traces.performance import find_model
 
 # --- measured profiles: what reads the folder depends on the regime, then on the performance model ----------------------
 _READERS = Register("profile_readers", {"pairs": "gantline.traces.files.speeds:read_pair_profiles"}, where="--profiles")

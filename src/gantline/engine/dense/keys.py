@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import numpy as np
-
 from gantline.core.arrays import Floats
 from gantline.core.jit import kernel_from_zero as kernel
-from gantline.engine.declared_key import Coefficient
+from gantline.engine.declared_key import Coefficient, next_threshold, sum_of
 from gantline.engine.dense.records import Record, Records
 
 
@@ -20,36 +18,19 @@ class Key(NamedTuple):
 @kernel
 def key_of(jobs: Records, row: int, key: Key, ran: float) -> float:
     """The key of a row that has progressed for `ran` seconds since its last change (0: it waits)."""
-    f, w = jobs.f, key.weight
-    need = jobs.i[row, Record.NEED]
-    service = f[row, Record.SERVICE] + ran
-    gputime = f[row, Record.GPUTIME] + need * ran
-    value = 0.0
-    if w[Coefficient.ARRIVAL] != 0.0:
-        value += w[Coefficient.ARRIVAL] * f[row, Record.ARRIVAL]
-    if w[Coefficient.ATTAINED] != 0.0:
-        value += w[Coefficient.ATTAINED] * service
-    if w[Coefficient.ATTAINED_GPU] != 0.0:
-        value += w[Coefficient.ATTAINED_GPU] * gputime
-    if w[Coefficient.REMAINING] != 0.0 or w[Coefficient.REMAINING_GPU] != 0.0:
-        remaining = max(0.0, f[row, Record.ESTIMATE] - (f[row, Record.DONE] + f[row, Record.RATE] * ran))
-        value += w[Coefficient.REMAINING] * remaining
-        value += w[Coefficient.REMAINING_GPU] * (remaining * need)
-    if w[Coefficient.ESTIMATE] != 0.0:
-        value += w[Coefficient.ESTIMATE] * f[row, Record.ESTIMATE]
-    if w[Coefficient.GPUS] != 0.0:
-        value += w[Coefficient.GPUS] * need
-    if w[Coefficient.PRIORITY] != 0.0:
-        value += w[Coefficient.PRIORITY] * f[row, Record.PRIORITY]
-    if w[Coefficient.FIRST_START] != 0.0:
-        first = f[row, Record.FIRST_START]
-        value += w[Coefficient.FIRST_START] * (w[Coefficient.NEVER_STARTED] + f[row, Record.ARRIVAL] if np.isnan(first) else first)
-    measure = gputime if w[Coefficient.BY_GPU] == 1.0 else service
-    level = 0
-    for place in range(key.thresholds.shape[0]):
-        if measure >= key.thresholds[place]:
-            level += 1
-    return float(level * w[Coefficient.LEVEL_STEP] + value)
+    f, need = jobs.f, jobs.i[row, Record.NEED]
+    return sum_of(
+        key.weight,
+        key.thresholds,
+        need,
+        f[row, Record.ARRIVAL],
+        f[row, Record.SERVICE] + ran,
+        f[row, Record.GPUTIME] + need * ran,
+        max(0.0, f[row, Record.ESTIMATE] - (f[row, Record.DONE] + f[row, Record.RATE] * ran)),
+        f[row, Record.ESTIMATE],
+        f[row, Record.PRIORITY],
+        f[row, Record.FIRST_START],
+    )
 
 
 @kernel
@@ -69,11 +50,7 @@ def slope(jobs: Records, row: int, key: Key) -> float:
 @kernel
 def next_level(jobs: Records, row: int, key: Key, now: float) -> float:
     """When a row that runs reaches its next threshold; infinity: never."""
-    by_gpu = key.weight[Coefficient.BY_GPU] == 1.0
-    speed = float(jobs.i[row, Record.NEED]) if by_gpu else 1.0
-    have = jobs.f[row, Record.GPUTIME] if by_gpu else jobs.f[row, Record.SERVICE]
-    ran = max(0.0, now - jobs.f[row, Record.SINCE])
-    for place in range(key.thresholds.shape[0]):
-        if have + speed * ran < key.thresholds[place]:
-            return float(jobs.f[row, Record.SINCE] + (key.thresholds[place] - have) / speed)
-    return np.inf
+    f = jobs.f
+    ran = max(0.0, now - f[row, Record.SINCE])
+    service, gputime, since = f[row, Record.SERVICE], f[row, Record.GPUTIME], f[row, Record.SINCE]
+    return next_threshold(key.weight, key.thresholds, jobs.i[row, Record.NEED], service, gputime, since, ran)

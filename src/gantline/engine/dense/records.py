@@ -19,8 +19,7 @@ class Record(Constants):
     # i: whole numbers
     (STATE, NEED, LANE, OPTION, SEGMENT, SPREAD, INTERVAL, STARTS) = range(8)
     (STOPS, VICTIM, WHY) = range(8, 11)
-    AT = 11  # and the next two: its places in the heaps, see `heap`; -1: not there
-    SPANNED = 14  # 1: it has held devices of several nodes at once
+    AT = 11  # and the next three: its places in the heaps, see `heap`; -1: not there
 
 
 RECORD_FLOATS = 16  # whole cache lines

@@ -19,7 +19,7 @@ from gantline.engine.agenda import next_look
 from gantline.engine.declared_key import Coefficient, LinearKey, coefficients
 from gantline.engine.dense.backfill import INSTANT, Promises, fill_gaps, forecast
 from gantline.engine.dense.devices import MOST_DEVICES, ChainLink, Devices, devices
-from gantline.engine.dense.gangs import LoopLog, LoopSetting, complete, loop_log, next_due, set_due, to_columns, to_lines
+from gantline.engine.dense.gangs import LoopSetting, complete, next_due, set_due, to_columns, to_lines
 from gantline.engine.dense.heap import DUE, LEVEL, RANK, Heaps, drop, first, heaps, put
 from gantline.engine.dense.keys import Key, key_at, key_of, next_level, slope
 from gantline.engine.dense.low_ranks import Motion, Pass, PassCount, PassLine, rank_key
@@ -32,6 +32,7 @@ from gantline.engine.drivers.six_steps import Verbs, loop_over
 from gantline.engine.drivers.stepping import Standstill
 from gantline.engine.engine import Engine
 from gantline.engine.lists import RowCount
+from gantline.engine.log import LogColumns, LogSize
 from gantline.engine.settings import Amount, Switch
 from gantline.engine.state import State
 from gantline.engine.walk.ranking import name_blocked
@@ -48,7 +49,7 @@ class OnRecords(NamedTuple):
     h: Heaps
     qs: Lanes
     ds: Devices
-    log: LoopLog
+    log: LogColumns
     setting: LoopSetting
     key: Key
     work: Pass
@@ -58,7 +59,8 @@ class OnRecords(NamedTuple):
 @kernel
 def has_room(on: OnRecords, number: Ints, clock: LoopClock) -> bool:
     log, room = on.log, on.work.line.shape[1] + 64
-    return bool(log.LN[0] + room <= log.LI.shape[1] and log.LN[1] + room <= log.LD.shape[0])
+    fits = log.written[LogSize.INTERVALS] + room <= log.entry.shape[1]
+    return bool(fits and log.written[LogSize.DEVICES] + room <= log.device.shape[0])
 
 
 @kernel
@@ -288,7 +290,7 @@ def run_on_records(engine: Engine, key: LinearKey, bounds: LoopBounds) -> int:
     work = Pass(np.zeros((len(PassLine), width), dtype=np.int64), np.zeros(len(PassCount), dtype=np.int64), motion_of(state, key))
     work.motion[Motion.WHOLE] = _whole(state, key)
     plan = forecast(key.promises, jobs.f.shape[0], int(t.NI[Node.GPUS].sum()), _as_planned(state, key))
-    on = OnRecords(jobs, heaps(jobs), qs, ds, loop_log(log), setting, declared, work, plan)
+    on = OnRecords(jobs, heaps(jobs), qs, ds, log.columns, setting, declared, work, plan)
     number, room = np.zeros(len(RowCount) + 1, dtype=np.int64), 2 * width + 65536
     if bounds.on_progress is None:  # it need not come back in between
         log.reserve(*_expected(state, room))
@@ -296,10 +298,10 @@ def run_on_records(engine: Engine, key: LinearKey, bounds: LoopBounds) -> int:
     standstill = Standstill(engine)
     while code == Outcome.NEED_LOG and not stands_still(standstill, jobs, number, float(clock.time[LoopTime.NOW])):
         log.reserve(room, room)
-        code = run_records(on._replace(log=loop_log(log)), number, clock)
+        code = run_records(on._replace(log=log.columns), number, clock)
         if bounds.on_progress is not None:
             bounds.on_progress(float(clock.time[LoopTime.NOW]), int(number[RowCount.NEXT]), int(number[RowCount.ACTIVE]))
-    state.spanned = write_back(state, jobs, qs, ds, number[: len(RowCount)])
+    write_back(state, jobs, qs, ds, number[: len(RowCount)])
     count_in(engine, clock)
     name_blocked(state)
     return code
@@ -381,19 +383,18 @@ def aligned(numbers: np.ndarray, width: int) -> np.ndarray:
     return numbers[skip : skip + rows * width].reshape(rows, width)
 
 
-def write_back(state: State, jobs: Records, qs: Lanes, ds: Devices, number: Ints) -> int:
-    """Write the loop's results into the columns. Returns how many jobs have held devices of several nodes at once."""
+def write_back(state: State, jobs: Records, qs: Lanes, ds: Devices, number: Ints) -> None:
+    """Write the loop's results into the columns."""
     t, i = state.tables, jobs.i
-    spanned = to_columns(jobs.f, i, qs.lane[Lane.WHY], float(state.SF[Amount.CREDIT]), t.F, t.I)
+    to_columns(jobs.f, i, qs.lane[Lane.WHY], float(state.SF[Amount.CREDIT]), t.F, t.I)
     state.lists.number[:] = number
     if number[RowCount.ACTIVE] == 0:
-        return spanned
+        return
     for row in np.flatnonzero(t.I[Job.PHASE] == RUNNING).tolist():
         _write_devices(state, ds, row, int(i[row, Record.SEGMENT]))
     active = np.flatnonzero((t.I[Job.PHASE] == RUNNING) | (t.I[Job.PHASE] == PENDING))
     state.lists.active[: len(active)] = active
     state.rebuild()
-    return spanned
 
 
 def _write_devices(state: State, ds: Devices, row: int, link: int) -> None:

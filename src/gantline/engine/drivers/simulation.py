@@ -10,13 +10,13 @@ A compiled loop takes a run as far as it goes, and leaves the rest to the steps;
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, cast
 
 from gantline.core.policy import OrderPolicy, runs_by_key
 from gantline.engine import host_resources
 from gantline.engine.drivers.acknowledged import Acknowledged
-from gantline.engine.drivers.checkpoints import NO_CHECKPOINTS, Checkpoints
 from gantline.engine.drivers.executors import EXECUTORS, make_executor
 from gantline.engine.drivers.key_reading import Within, plainly, read_key
 from gantline.engine.drivers.loop_clock import LoopBounds, LoopEnd, Outcome, as_priorities
@@ -96,11 +96,20 @@ def make_driver(executor: str | Executor, engine: Engine) -> Driver:
 # --- the run ------------------------------------------------------------------------------------------------------------
 
 
+@dataclass(frozen=True)
+class Checkpoints:
+    """Files of a run that a loop of its own can save and resume: where to save it, how often in virtual time, and from which to go on."""
+
+    save: str = ""
+    every: float = math.inf
+    resume: str = ""
+
+
 @dataclass
 class Simulation(Stepping):
     """One run in virtual time."""
 
-    checkpoints: Checkpoints = NO_CHECKPOINTS  # of regimes with a loop that can be resumed
+    checkpoints: Checkpoints = Checkpoints()
     profiles: object = None  # of regimes with jobs that run by measured profiles, as their reader returns them
     pieces: Any = None  # rows that an imitated original reports, where they are not one per job
     driver: Driver = field(default_factory=Virtual, kw_only=True)

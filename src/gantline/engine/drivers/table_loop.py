@@ -20,7 +20,7 @@ from gantline.core.tables import Matrices
 from gantline.engine import host_resources
 from gantline.engine.advance import arrive, finish_due, next_finish, next_movable
 from gantline.engine.agenda import answer_ends
-from gantline.engine.declared_key import Coefficient, LinearKey, coefficients
+from gantline.engine.declared_key import LinearKey, coefficients, next_threshold, sum_of
 from gantline.engine.drivers import loop_clock
 from gantline.engine.drivers.key_reading import Within, time_said
 from gantline.engine.drivers.loop_clock import LoopBounds, LoopClock, LoopCount, LoopEnd, LoopTime, Outcome, Stage, take_order
@@ -97,34 +97,21 @@ def _arrive(on: OnTables, number: Ints, now: float, load_limit: float) -> None:
 
 @kernel
 def _add_up(on: OnTables, row: int, now: float) -> None:
-    """Write the key of a row: the sum at this instant. What does not count is not even read: the columns lie far apart."""
-    F, I, w = on.t.F, on.t.I, on.weight
-    ran, key, levels = elapsed(F, I, row, now), 0.0, on.thresholds.shape[0]
-    if w[Coefficient.ARRIVAL] != 0.0:
-        key += w[Coefficient.ARRIVAL] * F[Job.ARRIVAL, row]
-    if w[Coefficient.ATTAINED] != 0.0:
-        key += w[Coefficient.ATTAINED] * (F[Job.SERVICE, row] + ran)
-    if w[Coefficient.ATTAINED_GPU] != 0.0:
-        key += w[Coefficient.ATTAINED_GPU] * (F[Job.GPUTIME, row] + I[Job.HELD, row] * ran)
-    if w[Coefficient.REMAINING] != 0.0 or w[Coefficient.REMAINING_GPU] != 0.0:
-        remaining = max(F[Job.ESTIMATE, row] - (F[Job.DONE, row] + F[Job.RATE, row] * ran), 0.0)
-        key += w[Coefficient.REMAINING] * remaining + w[Coefficient.REMAINING_GPU] * (remaining * I[Job.GPUS, row])
-    if w[Coefficient.ESTIMATE] != 0.0:
-        key += w[Coefficient.ESTIMATE] * F[Job.ESTIMATE, row]
-    if w[Coefficient.GPUS] != 0.0:
-        key += w[Coefficient.GPUS] * I[Job.GPUS, row]
-    if w[Coefficient.PRIORITY] != 0.0:
-        key += w[Coefficient.PRIORITY] * F[Job.PRIORITY, row]
-    if w[Coefficient.FIRST_START] != 0.0:
-        first = F[Job.FIRST_START, row]
-        key += w[Coefficient.FIRST_START] * (w[Coefficient.NEVER_STARTED] + F[Job.ARRIVAL, row] if np.isnan(first) else first)
-    level = 0
-    if levels > 0:
-        served = F[Job.GPUTIME, row] + I[Job.HELD, row] * ran if w[Coefficient.BY_GPU] == 1.0 else F[Job.SERVICE, row] + ran
-        for place in range(levels):
-            if served >= on.thresholds[place]:
-                level += 1
-    F[Job.KEY, row] = level * w[Coefficient.LEVEL_STEP] + key
+    """Write the key of a row: the sum at this instant."""
+    F, I = on.t.F, on.t.I
+    ran = elapsed(F, I, row, now)
+    F[Job.KEY, row] = sum_of(
+        on.weight,
+        on.thresholds,
+        I[Job.GPUS, row],
+        F[Job.ARRIVAL, row],
+        F[Job.SERVICE, row] + ran,
+        F[Job.GPUTIME, row] + I[Job.HELD, row] * ran,
+        max(F[Job.ESTIMATE, row] - (F[Job.DONE, row] + F[Job.RATE, row] * ran), 0.0),
+        F[Job.ESTIMATE, row],
+        F[Job.PRIORITY, row],
+        F[Job.FIRST_START, row],
+    )
 
 
 @kernel
@@ -219,17 +206,12 @@ def _wake(on: OnTables, number: Ints, clock: LoopClock, now: float) -> float:
 @kernel
 def _next_level(on: OnTables, now: float) -> float:
     """The first instant at which a row that runs reaches its next level."""
-    F, I, lists, by_gpu = on.t.F, on.t.I, on.lists, on.weight[Coefficient.BY_GPU] == 1.0
-    soonest = np.inf
+    F, I, lists, soonest = on.t.F, on.t.I, on.lists, np.inf
     for place in range(lists.number[RowCount.RUNNING]):
         row = lists.running[place]
-        speed = float(I[Job.HELD, row]) if by_gpu else 1.0
-        have = F[Job.GPUTIME, row] if by_gpu else F[Job.SERVICE, row]
-        reached = have + speed * elapsed(F, I, row, now)
-        for level in on.thresholds:
-            if reached < level and speed > 0.0:
-                soonest = min(soonest, F[Job.SINCE, row] + (level - have) / speed)
-                break
+        service, gputime, since = F[Job.SERVICE, row], F[Job.GPUTIME, row], F[Job.SINCE, row]
+        at = next_threshold(on.weight, on.thresholds, I[Job.HELD, row], service, gputime, since, elapsed(F, I, row, now))
+        soonest = min(soonest, at)
     return soonest
 
 

@@ -19,7 +19,7 @@ from gantline.core.tables import Tables
 from gantline.engine.declared_key import LinearKey, coefficients
 from gantline.engine.dense.backfill import forecast
 from gantline.engine.dense.devices import devices
-from gantline.engine.dense.gangs import LoopSetting, loop_log, to_lines
+from gantline.engine.dense.gangs import LoopSetting, to_lines
 from gantline.engine.dense.heap import HEAPS, Heaps, heaps
 from gantline.engine.dense.keys import Key
 from gantline.engine.dense.low_ranks import Pass, PassCount, PassLine
@@ -80,7 +80,7 @@ class JobWindow:
         while code == Outcome.NEED_LOG:
             log = self.log
             log.reserve(self.room, self.room)
-            on = OnRecords(self.jobs, self.heaps, self.queues, self.ds, loop_log(log), setting, self.key, self.work, self.plan)
+            on = OnRecords(self.jobs, self.heaps, self.queues, self.ds, log.columns, setting, self.key, self.work, self.plan)
             code = run_records(on, self.number, self.clock)
             self._tell_log()
         gone = self.jobs.i[:, Record.STATE] == COMPLETED

@@ -15,7 +15,7 @@ from gantline.core.errors import RefusedError, UsageError, near
 from gantline.core.objective import Objective
 from gantline.core.outcomes import Ended
 from gantline.core.plan import Plan
-from gantline.engine.assembly.rules import RunRules
+from gantline.engine.assembly.run_rules import RunRules
 from gantline.engine.assembly.spec import RunSpec
 from gantline.engine.imitations.registry import find_imitation
 from gantline.lab.environment.actions import (

@@ -17,7 +17,7 @@ from gantline.core.policy import Policy
 from gantline.core.snapshot import Snapshot
 from gantline.engine.assembly.finders import find
 from gantline.engine.assembly.from_trace import assemble
-from gantline.engine.assembly.rules import RunRules
+from gantline.engine.assembly.run_rules import RunRules
 from gantline.engine.assembly.spec import RunSpec
 from gantline.engine.drivers.simulation import Simulation
 from gantline.traces.trace import Trace

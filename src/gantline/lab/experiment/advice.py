@@ -11,7 +11,6 @@ import polars as pl
 
 from gantline.core.cluster import Cluster
 from gantline.core.errors import TraceError, UsageError
-from gantline.engine.assembly.load import load_tables
 from gantline.engine.regime import find_regime
 from gantline.lab.experiment.charts import charts_of
 from gantline.lab.experiment.compare import Comparison, compare, seed_columns
@@ -29,6 +28,7 @@ from gantline.lab.report.page.answer import folded
 from gantline.lab.report.page.tables import framed
 from gantline.traces.files.clusters import grown_cluster, is_cluster_file, read_cluster
 from gantline.traces.files.device_tables import read_prices
+from gantline.traces.to_tables import load_tables
 
 HOURS_PER_MONTH = 730.0
 SHOWN = ("jct_mean", "jct_p95", "queueing_mean", "utilization", "money")

@@ -22,7 +22,7 @@ from gantline.core.policy import Policy
 from gantline.core.snapshot import Snapshot
 from gantline.core.snapshot_json import decode_snapshot
 from gantline.core.units import human_seconds
-from gantline.engine.assembly.rules import rule_of_run
+from gantline.engine.assembly.run_rules import rule_of_run
 from gantline.lab.questions.calibration import FEWEST, check_forecasts
 from gantline.lab.questions.explain import explain, submission
 from gantline.lab.questions.forecast import SAMPLES, Forecast, Setup, Stretch, forecast, unestimated

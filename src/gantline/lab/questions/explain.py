@@ -22,7 +22,7 @@ from gantline.core.snapshot import Snapshot
 from gantline.core.tables import Tables, tables_behind
 from gantline.core.units import human_seconds
 from gantline.engine.advance import arrive
-from gantline.engine.assembly.rules import RunRules
+from gantline.engine.assembly.run_rules import RunRules
 from gantline.engine.engine import Engine
 from gantline.engine.lists import RowCount
 from gantline.lab.questions.forecast import Forecast, Setup, forecast

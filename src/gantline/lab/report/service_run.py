@@ -19,9 +19,8 @@ from gantline.core.cluster import Cluster
 from gantline.core.cluster_json import decode_cluster
 from gantline.core.errors import RefusedError
 from gantline.core.json_reader import Reader
-from gantline.lab.report.frames import ALLOCATIONS, EVENTS, JOBS, SERIES, StoredRun
+from gantline.lab.report.frames import ALLOCATIONS, EVENTS, JOBS, SERIES, StoredRun, series_of
 from gantline.live.scheduler.archive import Archive
-from gantline.simulator.series import series_of
 
 if TYPE_CHECKING:
     from gantline.live.store import SqlStore

@@ -21,7 +21,7 @@ from gantline.core.inputs import Submit
 from gantline.core.plan import Plan
 from gantline.core.policy import Policy
 from gantline.core.tables import Tables
-from gantline.engine.assembly.rules import RunRules
+from gantline.engine.assembly.run_rules import RunRules
 from gantline.engine.drivers.acknowledged import Acknowledged
 from gantline.engine.drivers.simulation import Simulation
 from gantline.engine.policy_failures import OverBudgetError

@@ -16,12 +16,12 @@ from gantline.core.inputs import Input, News, Report, Submit, decode_input
 from gantline.core.json_reader import Reader
 from gantline.core.plan import Plan
 from gantline.engine.drivers.journal import Check, PartedError, PlanDifference, Replayed
-from gantline.engine.drivers.live import Live, Script
 from gantline.engine.executor import Can, Order, Verb
 from gantline.engine.policy_failures import OverBudgetError
 from gantline.live.scheduler.archive import Archive, Launches
 from gantline.live.scheduler.setup import Setup, make_loop
 from gantline.live.store.records import UNREADABLE
+from gantline.live.wall_time import Live, Script
 from gantline.models.profiles.colocation_fit import WholeLife
 from gantline.policies.recorded import GivenOrder
 from gantline.traces.files.python_file import GivenCode, only_given

@@ -24,7 +24,6 @@ from gantline.core.plan import Plan
 from gantline.core.snapshot_json import encode_snapshot
 from gantline.core.windows import AdvanceWindow
 from gantline.engine.drivers.journal import Journal
-from gantline.engine.drivers.live import Live, Message
 from gantline.engine.executor import Can
 from gantline.engine.policy_failures import Incident, OverBudgetError
 from gantline.engine.walk.eviction import check_choice
@@ -32,11 +31,10 @@ from gantline.live.jobs.launch import RuntimeEnv, Submittable
 from gantline.live.runners.runner import Runner, RunnerEvents
 from gantline.live.runners.runner_context import Contact, Task
 from gantline.live.scheduler.decision_thread import DecisionThread, rehearse
-from gantline.live.scheduler.endings import Endings
+from gantline.live.scheduler.endings import Endings, NodeWatch, all_nodes
 from gantline.live.scheduler.job_registry import JobRegistry
 from gantline.live.scheduler.loop_thread import Answer, LoopThread, WallClock, settle
 from gantline.live.scheduler.loop_thread import drain as drain_jobs
-from gantline.live.scheduler.node_watch import NodeWatch, all_nodes
 from gantline.live.scheduler.observer import Observer, WindowEvents
 from gantline.live.scheduler.progress import Progress
 from gantline.live.scheduler.recovery import Begun, NewLife, begin, begin_life, is_long_over
@@ -45,6 +43,7 @@ from gantline.live.scheduler.setup import Setup, checkpoint_of, without_simulate
 from gantline.live.scheduler.store_writer import PolicyWords, StoreWriter
 from gantline.live.scheduler.view import View
 from gantline.live.store.records import Entry, Store
+from gantline.live.wall_time import Live, Message
 from gantline.traces.files.policies import load_policy
 
 _EVENTS = 1000  # of earlier services that are looked through for windows

@@ -22,9 +22,8 @@ from gantline.core.queues import Queue, parse_queues, queues_as_text
 from gantline.core.snapshot import Jobs, Snapshot
 from gantline.core.snapshot_json import decode_snapshot, encode_snapshot
 from gantline.core.tables import Tables, tables_behind
-from gantline.engine.assembly.rules import RunRules
+from gantline.engine.assembly.run_rules import RunRules
 from gantline.engine.assembly.spec import RunSpec
-from gantline.engine.drivers.live import Clock, Live
 from gantline.engine.engine import Engine
 from gantline.engine.executor import Can, Executor
 from gantline.engine.gang import set_due
@@ -35,6 +34,7 @@ from gantline.engine.state import State
 from gantline.live.jobs.amounts import rule_of
 from gantline.live.jobs.launch import Launch, slots_only
 from gantline.live.scheduler.checkpoint_json import encode_reality, encode_ways, make_room, restore_reality, restore_ways
+from gantline.live.wall_time import Clock, Live
 from gantline.models.profiles.profiled_model import ProfiledModel
 from gantline.traces.files.policies import load_policy
 from gantline.traces.files.speeds import read_bundle

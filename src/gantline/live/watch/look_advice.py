@@ -19,7 +19,6 @@ from gantline.core.cluster_spec import parse_cluster
 from gantline.core.errors import UsageError
 from gantline.core.json_reader import Reader
 from gantline.core.options import OptionTable, decode_option
-from gantline.engine.assembly.load import can_hold
 from gantline.lab.experiment.advice import Advice
 from gantline.lab.experiment.api import Policies, advise, choices_of
 from gantline.lab.experiment.grid import PolicyChoice
@@ -27,6 +26,7 @@ from gantline.live.watch.watched import ClusterLook, Document, left_out_notes, s
 from gantline.simulator.simulate import with_options
 from gantline.traces.files.clusters import short_form
 from gantline.traces.options import WrittenOption, format_options
+from gantline.traces.to_tables import can_hold
 from gantline.traces.trace import Trace
 
 _WAITING_FROM = 1.0  # seconds: jobs that run have started by then

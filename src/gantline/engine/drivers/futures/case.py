@@ -15,7 +15,7 @@ from gantline.core.plan import Misfit
 from gantline.core.policy import OrderPolicy
 from gantline.core.snapshot import Snapshot
 from gantline.core.tables import Tables, tables_behind
-from gantline.engine.assembly.rules import RunRules
+from gantline.engine.assembly.run_rules import RunRules
 from gantline.engine.commit.speeds import asks_about_gangs
 from gantline.engine.declared_key import LinearKey, coefficients
 from gantline.engine.drivers.futures.keys import rank_waiting

@@ -18,7 +18,7 @@ from gantline.live.runners.local.execution import Execution
 from gantline.live.runners.local.files import write_json
 from gantline.live.runners.local.fork_server import KeeperForkServer
 from gantline.live.runners.local.incarnation import Incarnations, Loss
-from gantline.live.runners.local.kept import KeptJobs, KeptOutput
+from gantline.live.runners.local.output import KeptJobs, KeptOutput
 from gantline.live.runners.runner import Runner
 from gantline.live.runners.runner_context import Contact
 from gantline.live.runners.runner_events import KeptIncarnation, Present

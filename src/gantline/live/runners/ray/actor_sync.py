@@ -21,10 +21,9 @@ from typing import TYPE_CHECKING
 
 from gantline.live.runners.local.files import read_json, write_json
 from gantline.live.runners.local.output import Log
-from gantline.live.runners.ray.connection import Handle
+from gantline.live.runners.ray.connection import Handle, RayNode
 from gantline.live.runners.ray.incarnation import RayIncarnation
 from gantline.live.runners.ray.node_agent import KeeperNews
-from gantline.live.runners.ray.nodes import RayNode
 from gantline.live.runners.ray.packages import Packages, broken
 
 if TYPE_CHECKING:

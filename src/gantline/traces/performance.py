@@ -19,10 +19,9 @@ from gantline.core.columns import Job, Option
 from gantline.core.errors import GantlineError, NotFoundError, RefusedError, TraceError, UsageError, near
 from gantline.core.options import OptionTable
 from gantline.core.tables import Tables
-from gantline.engine.assembly.load import smallest_options
+from gantline.models.links.slowest_link_scaling import Scaling, ScalingModel
 from gantline.models.model import PerformanceModel, check_model
 from gantline.models.parameter_servers import TERMS, ServerJob, ServerModel
-from gantline.models.scaling import Scaling, ScalingModel
 from gantline.models.sharing.pair_model import PairModel, typed_pair_model
 from gantline.models.sharing.pair_table import AloneProfile
 from gantline.models.sharing.throughput_model import ThroughputModel
@@ -30,6 +29,7 @@ from gantline.models.sharing.throughput_table import ThroughputTable
 from gantline.registry import Register
 from gantline.traces.files.python_file import PartKind, part_of_file, python_file
 from gantline.traces.files.speeds import PairProfiles, read_pair_profiles
+from gantline.traces.to_tables import smallest_options
 from gantline.traces.trace import Trace
 
 
@@ -215,9 +215,9 @@ _TRACE = "trace"
 _MODELS = Register(
     "performance_models",
     {
-        _TRACE: ("gantline.engine.assembly.models:scaling_model", "the speeds that the trace lists, and its scaling curves"),
+        _TRACE: ("gantline.traces.performance:scaling_model", "the speeds that the trace lists, and its scaling curves"),
         "pairs": (
-            "gantline.engine.assembly.models:pair_model",
+            "gantline.traces.performance:pair_model",
             "jobs that share devices, by a table of measured pairs (--profiles DIR, or Gavel's FILE)",
         ),
         "shared-links": ("gantline.models.links.shared_links:SharedLinks", "links that gangs share, divided fairly at every instant"),

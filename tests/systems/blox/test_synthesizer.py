@@ -154,7 +154,7 @@ def test_a_policy_that_fails_in_its_futures_is_left_out_and_reported(tmp_path: A
 
 def test_what_a_portfolio_cannot_hold_is_refused(tmp_path: Any) -> None:
     (tmp_path / "mine.py").write_text(
-        "from gantline.simulator.synthesizer.policy import Synthesizer\n\n\nclass Mine(Synthesizer):\n    name = 'mine'\n"
+        "from gantline.systems.blox.synthesizer import Synthesizer\n\n\nclass Mine(Synthesizer):\n    name = 'mine'\n"
     )
     for member in ("synthesizer", "auto", f"{tmp_path}/mine.py:Mine"):
         with pytest.raises(UsageError, match="holds the synthesizer itself"):

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import json
-import math
 import os
 import zipfile
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -18,18 +16,6 @@ from gantline.core.errors import NotFoundError, RefusedError, UsageError
 FORMAT = "gantline-checkpoint"
 VERSION = 1
 _HEAD = "head"
-
-
-@dataclass(frozen=True)
-class Checkpoints:
-    """Where to save a run, how often in virtual time (and when it is stopped), and from which file to go on."""
-
-    save: Path | None = None
-    every: float = math.inf
-    resume: Path | None = None
-
-
-NO_CHECKPOINTS = Checkpoints()
 
 
 def write_checkpoint(path: Path, fits: Mapping[str, Any], head: Mapping[str, Any], arrays: Mapping[str, Any]) -> None:

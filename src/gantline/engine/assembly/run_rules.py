@@ -21,7 +21,6 @@ from gantline.core.snapshot import Snapshot
 from gantline.core.tables import Tables
 from gantline.engine.assembly.finders import find, grid_of, stops_of
 from gantline.engine.assembly.guard import Guard, asked, bounded_rule, guard_of, settled
-from gantline.engine.assembly.load import load_tables
 from gantline.engine.assembly.spec import RunSpec
 from gantline.engine.engine import Engine
 from gantline.engine.policy_failures import Incident
@@ -32,6 +31,7 @@ from gantline.models.estimate_chain import Estimates
 from gantline.policies.admission.rules import AdmissionRule
 from gantline.policies.placement.rules import FIRST_FREE, PlacementRule
 from gantline.traces.files.policies import GivenPlacement, load_placement, load_policy, placement_of
+from gantline.traces.to_tables import load_tables
 from gantline.traces.trace import Trace
 
 

@@ -13,13 +13,10 @@ from gantline.core.columns import DEVICE_MEMORY, HOST_RESOURCE_NAMES, HOST_RESOU
 from gantline.core.columns import Option as OptionColumn
 from gantline.core.errors import TraceError, near
 from gantline.core.host_resources import amounts_beside
-from gantline.core.inputs import Submit
-from gantline.core.job_json import encode_job
 from gantline.core.options import Option, OptionTable
 from gantline.core.tables import Tables
 from gantline.core.traffic import BANDWIDTH, ITERATION, NETWORK, traffic_fault
 from gantline.core.units import LONGEST
-from gantline.engine.submissions import SUBMITTED
 from gantline.traces.options import parse_options
 from gantline.traces.trace import Trace
 
@@ -309,17 +306,3 @@ def _absent(trace: Trace, row: int, name: str, cluster: Cluster, field: str = "t
 def _row_error(trace: Trace, row: int, field: str, what: str, fix: str) -> TraceError:
     job = trace.frame["job"][row]
     return TraceError(f"job '{job}' {what}", file=trace.source, line=row + 2, field=field, fix=fix)
-
-
-# --- the jobs of a trace as submissions: a run of these is the run of the trace -----------------------------------------
-
-
-def submissions(trace: Trace, cluster: Cluster, *, checkpoint: float = 0.0) -> list[Submit]:
-    """What would be submitted to this cluster, in order of arrival, with the true amount of work of each job."""
-    tables = load_tables(trace, cluster, checkpoint=checkpoint)
-    found = []
-    for row in range(len(tables.ids)):
-        arrival = float(tables.F[Job.ARRIVAL, row])
-        job = encode_job(tables, row, arrival, int(tables.I[Job.OPTION_FIRST, row]))
-        found.append(Submit(arrival, {key: value for key, value in job.items() if key in SUBMITTED}, float(tables.F[Job.WORK, row])))
-    return found
