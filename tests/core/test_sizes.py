@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from gantline.core.options import JobSize
 from gantline.core.phases import Phase
 from gantline.core.plan import Plan
-from gantline.core.sizes import JobSize
 from gantline.core.snapshot import Snapshot
 from gantline.engine.drivers.faulty import Faults, FaultyExecutor
 from gantline.models.model import PerformanceModel
