@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from tests.engine.assigning import watched
 
+from gantline.core.options import JobSize
 from gantline.core.phases import Phase
-from gantline.core.sizes import JobSize
 from gantline.core.snapshot import Snapshot
 from gantline.engine.drivers.faulty import Faults, FaultyExecutor
 from gantline.models.model import PerformanceModel
