@@ -58,8 +58,8 @@ def worlds() -> st.SearchStrategy[tuple[DeviceBins, list[int], int]]:
 def test_every_rule_gives_so_many_free_devices_or_none_if_there_are_too_few(
     world: tuple[DeviceBins, list[int], int], penalty: float
 ) -> None:
-    seats, free, count = world
-    for found in (packed(free, count, seats), pm_first(free, count, seats), pal(free, count, seats, penalty)):
+    device_bins, free, count = world
+    for found in (packed(free, count, device_bins), pm_first(free, count, device_bins), pal(free, count, device_bins, penalty)):
         assert (found is None) == (len(free) < count)
         assert found is None or (len(set(found)) == count and set(found) <= set(free))
 
@@ -67,24 +67,24 @@ def test_every_rule_gives_so_many_free_devices_or_none_if_there_are_too_few(
 @given(worlds(), st.sampled_from([1.0, 1.5, 3.0]))
 def test_no_other_set_of_devices_makes_a_gang_of_a_node_faster_than_pal(world: tuple[DeviceBins, list[int], int], penalty: float) -> None:
     """By bins: PAL's slowdown is the least of all sets, for gangs that one node could hold."""
-    seats, free, count = world
-    found = pal(free, count, seats, penalty)
+    device_bins, free, count = world
+    found = pal(free, count, device_bins, penalty)
     if found is None or count > 4:
         return
 
     def slowdown(devices: list[int]) -> float:
-        spans = len({seats.node[device] for device in devices}) > 1
-        return max(seats.bin[device] for device in devices) * (penalty if spans else 1.0)
+        spans = len({device_bins.node[device] for device in devices}) > 1
+        return max(device_bins.bin[device] for device in devices) * (penalty if spans else 1.0)
 
     others = [[d for d, taken in zip(free, chosen) if taken] for chosen in product((0, 1), repeat=len(free)) if sum(chosen) == count]
     assert slowdown(found) <= min(map(slowdown, others)) + 1e-12
 
 
 def test_of_nodes_that_offer_the_same_the_tightest_is_taken_and_the_emptiest_in_the_original() -> None:
-    seats = DeviceBins([0, 0, 0, 1, 1, 1], [1.0] * 6)
+    device_bins = DeviceBins([0, 0, 0, 1, 1, 1], [1.0] * 6)
 
-    assert pal([0, 1, 2, 4, 5], 2, seats, 1.5) == [4, 5]
-    assert pal([0, 1, 2, 4, 5], 2, seats, 1.5, tightest=False) == [0, 1]
+    assert pal([0, 1, 2, 4, 5], 2, device_bins, 1.5) == [4, 5]
+    assert pal([0, 1, 2, 4, 5], 2, device_bins, 1.5, tightest=False) == [0, 1]
 
 
 # Which devices of a node by the bandwidth between them: by hand, against every set, and how much a gang gains.

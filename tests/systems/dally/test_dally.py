@@ -132,14 +132,14 @@ def test_seats_are_free_within_their_tier_and_found_whenever_there_are_any(free:
     cluster = read_cluster(CLUSTER)
     left = {node: [4 * node + k for k in range(count)] for node, count in enumerate(free)}
     offers = Offers(left, cluster.node_rack.tolist(), 4, 8)
-    seats = offers.find(gpus, tier)
+    chosen = offers.find(gpus, tier)
     most = {IN_NODE: max(free), IN_RACK: max(free[0] + free[1], free[2] + free[3]), ACROSS: sum(free)}[tier]
-    assert (seats is not None) == (gpus <= most)
-    if seats is not None:
-        assert sum(seats.values()) == gpus
-        assert all(count <= free[node] for node, count in seats.items())
-        assert level_of(cluster, seats) <= tier
-        taken = offers.take(seats)
+    assert (chosen is not None) == (gpus <= most)
+    if chosen is not None:
+        assert sum(chosen.values()) == gpus
+        assert all(count <= free[node] for node, count in chosen.items())
+        assert level_of(cluster, chosen) <= tier
+        taken = offers.take(chosen)
         assert len(set(taken)) == gpus
         assert not set(taken) & {device for devices in offers.left.values() for device in devices}
 

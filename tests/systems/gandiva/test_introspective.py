@@ -29,8 +29,8 @@ def spells(found: Run, name: str) -> list[tuple[float, float, list[int], str]]:
 def homes(gpus: list[int], *jobs: tuple[int, dict[int, int]]) -> Homes:
     """Jobs of a size, and where they live."""
     found = Homes(gpus, lambda job: range(len(gpus)))
-    for number, (size, seats) in enumerate(jobs):
-        found.move_in(number, size, seats)
+    for number, (size, gpus_by_server) in enumerate(jobs):
+        found.move_in(number, size, gpus_by_server)
     return found
 
 

@@ -19,8 +19,8 @@ from gantline import simulate
 from gantline.core.errors import UsageError
 from gantline.core.inputs import NodeEvent
 from gantline.policies.registry import make_policy
-from gantline.systems.lyra.policies.policy import DayAndNight, Schedule, Seats, best_extras, cheapest, fewest_jobs
-from gantline.systems.lyra.policies.seating import seat_jobs
+from gantline.systems.lyra.policies.placement import place_jobs
+from gantline.systems.lyra.policies.policy import DayAndNight, DevicesByServer, Schedule, best_extras, cheapest, fewest_jobs
 
 TWO_POOLS = "gpu:1x4,gpu:3x4@inference"
 
@@ -34,12 +34,12 @@ class Reclaimed:
     shrunk: tuple[int, ...]
 
 
-def consequences(seats: Seats, least: Mapping[int, int], servers: Sequence[int]) -> Reclaimed:
+def consequences(placed: DevicesByServer, least: Mapping[int, int], servers: Sequence[int]) -> Reclaimed:
     """The jobs that are stopped and those that shrink when these servers go."""
     gone = set(servers)
     stopped: list[int] = []
     shrunk: list[int] = []
-    for job, held in seats.items():
+    for job, held in placed.items():
         stays = sum(devices for server, devices in held.items() if server not in gone)
         if stays < sum(held.values()):
             (shrunk if stays >= least[job] else stopped).append(job)
@@ -80,8 +80,8 @@ def drawn_seats(seed: int) -> list[list[int]]:
     size = np.where(draw.random(6) < 0.8, base + draw.integers(0, 5, 6), 0)
     while size.sum() > open_.sum():
         size[size.argmax()] = 0
-    found = seat_jobs(nodes, lent, open_, held, base, size)
-    assert [len(seats) for seats in found] == size.tolist()
+    found = place_jobs(nodes, lent, open_, held, base, size)
+    assert [len(placed) for placed in found] == size.tolist()
     return found
 
 
@@ -94,22 +94,22 @@ def test_seats_are_those_of_a_search_through_all_servers_one_job_after_the_other
 def test_a_smaller_job_keeps_its_own_servers_before_those_on_loan_and_fuller_ones_before_others() -> None:
     nodes, held, two = np.array([0, 0, 1, 1, 1, 2]), [[0, 2, 3, 4, 5]], np.array([2])
     everything = np.ones(6, dtype=np.bool_)
-    assert seat_jobs(nodes, np.array([False, True, False]), everything, held, two, two) == [[0, 5]]
-    assert seat_jobs(nodes, np.zeros(3, dtype=np.bool_), everything, held, two, two) == [[2, 3]]
+    assert place_jobs(nodes, np.array([False, True, False]), everything, held, two, two) == [[0, 5]]
+    assert place_jobs(nodes, np.zeros(3, dtype=np.bool_), everything, held, two, two) == [[2, 3]]
 
 
 def test_the_two_servers_of_one_job_go_back() -> None:
-    seats = {0: {0: 8}, 1: {1: 8}, 2: {2: 8, 3: 8}}
+    placed = {0: {0: 8}, 1: {1: 8}, 2: {2: 8, 3: 8}}
     least = {0: 8, 1: 8, 2: 16}
-    assert sorted(cheapest(seats, least, [0, 1, 2, 3], 2)) == [2, 3]
-    assert consequences(seats, least, [2, 3]).stopped == (2,)
+    assert sorted(cheapest(placed, least, [0, 1, 2, 3], 2)) == [2, 3]
+    assert consequences(placed, least, [2, 3]).stopped == (2,)
 
 
 def test_of_servers_that_cost_the_same_the_emptiest_goes_back_then_the_first() -> None:
-    seats = {0: {1: 4}, 1: {2: 2}, 2: {3: 2}}
-    assert cheapest(seats, {0: 4, 1: 2, 2: 2}, [1, 2, 3], 2) == [2, 3]
-    assert cheapest(seats, {0: 4, 1: 2, 2: 2}, [1, 2, 3, 4], 1) == [4]
-    assert fewest_jobs(seats, [1, 2, 3], 1) == [1]
+    placed = {0: {1: 4}, 1: {2: 2}, 2: {3: 2}}
+    assert cheapest(placed, {0: 4, 1: 2, 2: 2}, [1, 2, 3], 2) == [2, 3]
+    assert cheapest(placed, {0: 4, 1: 2, 2: 2}, [1, 2, 3, 4], 1) == [4]
+    assert fewest_jobs(placed, [1, 2, 3], 1) == [1]
 
 
 def test_of_equally_short_jobs_the_earlier_starts_and_loans_begin_with_the_first_server() -> None:
@@ -120,23 +120,23 @@ def test_of_equally_short_jobs_the_earlier_starts_and_loans_begin_with_the_first
 
 
 def test_servers_with_extra_workers_only_cost_nothing() -> None:
-    seats = {0: {0: 8, 1: 8}, 1: {2: 2}}
-    assert cheapest(seats, {0: 8, 1: 2}, [0, 1, 2], 1) == [0]
-    assert consequences(seats, {0: 8, 1: 2}, [0]).shrunk == (0,)
-    assert cheapest(seats, {0: 8, 1: 2}, [0, 1, 2], 2) == [0, 2]  # then one job either way: the one with fewer devices there
+    placed = {0: {0: 8, 1: 8}, 1: {2: 2}}
+    assert cheapest(placed, {0: 8, 1: 2}, [0, 1, 2], 1) == [0]
+    assert consequences(placed, {0: 8, 1: 2}, [0]).shrunk == (0,)
+    assert cheapest(placed, {0: 8, 1: 2}, [0, 1, 2], 2) == [0, 2]  # then one job either way: the one with fewer devices there
 
 
-some_seats = st.dictionaries(st.integers(0, 5), st.dictionaries(st.integers(0, 4), st.integers(1, 4), min_size=1, max_size=3), max_size=6)
+some_placed = st.dictionaries(st.integers(0, 5), st.dictionaries(st.integers(0, 4), st.integers(1, 4), min_size=1, max_size=3), max_size=6)
 
 
-@given(some_seats, st.integers(1, 4), st.integers(0, 3))
+@given(some_placed, st.integers(1, 4), st.integers(0, 3))
 def test_no_choice_stops_fewer_than_the_exact_one_and_the_cheapest_is_near_it(
-    seats: dict[int, dict[int, int]], count: int, spare: int
+    placed: dict[int, dict[int, int]], count: int, spare: int
 ) -> None:
-    least = {job: max(sum(held.values()) - spare, 1) for job, held in seats.items()}
+    least = {job: max(sum(held.values()) - spare, 1) for job, held in placed.items()}
     servers = list(range(5))
-    exact = min(len(consequences(seats, least, pick).stopped) for pick in itertools.combinations(servers, count))
-    found = len(consequences(seats, least, cheapest(seats, least, servers, count)).stopped)
+    exact = min(len(consequences(placed, least, pick).stopped) for pick in itertools.combinations(servers, count))
+    found = len(consequences(placed, least, cheapest(placed, least, servers, count)).stopped)
     assert exact <= found <= exact + 2
 
 

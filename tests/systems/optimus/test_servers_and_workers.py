@@ -15,14 +15,14 @@ from tests.jobs import by_job, job_row
 from gantline import simulate
 from gantline.core.cluster_spec import parse_cluster
 from gantline.core.errors import UsageError
-from gantline.models.parameter_servers import Seated, ServerJob, ServerSpeed, Straggling, left_of
+from gantline.models.parameter_servers import ServerJob, ServerSpeed, Straggling, TaskNodes, left_of
 from gantline.policies.registry import make_policy
 from gantline.systems.optimus.policies.servers_and_workers import (
     Belief,
     JointDemand,
     JointTask,
     NodeRoom,
-    Seats,
+    TaskPlacement,
     balance,
     by_gain,
     by_share,
@@ -110,7 +110,7 @@ def test_seats_are_dealt_on_the_nodes_with_most_cpus_free() -> None:
     run = simulate(jobs(1, max_gpus=1), "gpu:1x4/8c/64g,gpu:1x2/32c/64g", "optimus")
     assert run.allocations["nodes"].to_list() == [[1]]
     room = NodeRoom(np.arange(3), np.array([[4.0, 8.0, 64.0], [1.0, 16.0, 64.0], [2.0, 16.0, 64.0]]))
-    assert deal(JointTask(1, 1), DEMAND, room, 0) == Seats(0, [2], [2]), "of two with as many CPUs the one with more GPUs"
+    assert deal(JointTask(1, 1), DEMAND, room, 0) == TaskPlacement(0, [2], [2]), "of two with as many CPUs the one with more GPUs"
 
 
 def jobs(count: int, **more: Any) -> list[dict[str, Any]]:
@@ -177,11 +177,11 @@ def one_job(name: str, **more: Any) -> dict[str, Any]:
 
 def test_exchanges_take_as_long_as_those_of_the_server_whose_workers_are_farthest() -> None:
     cluster = parse_cluster(f"gpu:4x4@2/rack,{LINKS}")
-    assert Seated((0, 0), (0, 0)).crossed(cluster) == pytest.approx(2 / 10)
-    assert Seated((0,), (1, 1)).crossed(cluster) == pytest.approx(1.0)
-    assert Seated((0, 1), (0, 1)).crossed(cluster) == pytest.approx((2 / 10 + 1) / 2)
-    assert Seated((0, 2), (0, 0)).crossed(cluster) == pytest.approx(2 / 0.5)  # the second server is in another rack
-    assert Seated((0, 1), (0, 1)).crossed(parse_cluster("gpu:4x4")) == 1.0
+    assert TaskNodes((0, 0), (0, 0)).crossed(cluster) == pytest.approx(2 / 10)
+    assert TaskNodes((0,), (1, 1)).crossed(cluster) == pytest.approx(1.0)
+    assert TaskNodes((0, 1), (0, 1)).crossed(cluster) == pytest.approx((2 / 10 + 1) / 2)
+    assert TaskNodes((0, 2), (0, 0)).crossed(cluster) == pytest.approx(2 / 0.5)  # the second server is in another rack
+    assert TaskNodes((0, 1), (0, 1)).crossed(parse_cluster("gpu:4x4")) == 1.0
 
 
 def test_jobs_of_every_policy_go_by_the_links_between_their_nodes() -> None:

@@ -12,7 +12,7 @@ from tests.jobs import held_by
 from gantline.core.inputs import NodeEvent
 from gantline.policies.registry import find_policy
 from gantline.simulator.simulate import simulate
-from gantline.systems.sia.policies.policy import read_ways
+from gantline.systems.sia.policies.policy import read_variants
 
 
 def ranged(name: str, least: int, most: int, **more: Any) -> dict[str, Any]:
@@ -48,8 +48,8 @@ def test_of_a_wide_range_come_the_configurations_of_the_paper_its_ends_and_the_r
     seen: list[list[tuple[int, int]]] = []
 
     def look(snapshot):
-        ways = read_ways(snapshot, np.zeros(len(snapshot.jobs), dtype=bool))
-        seen.append(list(zip(ways.columns.group.tolist(), ways.columns.gpus.tolist())))
+        variants = read_variants(snapshot, np.zeros(len(snapshot.jobs), dtype=bool))
+        seen.append(list(zip(variants.columns.group.tolist(), variants.columns.gpus.tolist())))
 
     simulate([ranged("a", 3, 30, gpus=5)], "gpu:4x8", watched(find_policy("sia"), look), until=1.0)
     assert seen[0] == [(0, gpus) for gpus in (3, 4, 5, 8, 16, 24, 30)]
