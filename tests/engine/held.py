@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from tests.jobs import by_job
+from tests.jobs import by_job, held_by
 
 from gantline.core.queues import ancestors
 from gantline.simulator.run import Run
@@ -12,7 +12,7 @@ from gantline.simulator.run import Run
 
 def held(run: Run, job: str, at: float) -> int:
     """How many devices a job held at that time."""
-    spans = run.allocations.filter(run.allocations["job"] == job).iter_rows(named=True)
+    spans = held_by(run, job).iter_rows(named=True)
     return sum(span["gpus"] for span in spans if span["start"] <= at < span["end"])
 
 

@@ -37,7 +37,7 @@ def test_jobs_of_one_queue_do_not_stop_each_other_for_what_it_borrows(min_run):
 def test_a_gang_is_not_stopped_for_a_later_smaller_job_of_its_own_queue():
     later = " ".join(f"y{k},{10 + 20 * k},1,15,a" for k in range(60))
     run = told(f"x,0,2,100,a {later}", "1x4", "fifo", queues="a=1:1,b=3", costs="resume=30")
-    assert run.jobs.filter(run.jobs["job"] == "x")["jct"].item() == 100
+    assert by_job(run, "jct")["x"] == 100
     assert run.summary["preemptions"] == 0
 
 

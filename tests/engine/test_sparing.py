@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from tests.jobs import job_row
+from tests.jobs import by_job, job_row
 
 from gantline.core.cluster_spec import parse_cluster
 from gantline.core.columns import Job
@@ -56,7 +56,7 @@ def test_however_much_happens_a_gang_is_stopped_for_another_at_the_end_of_a_turn
 
 def test_in_between_jobs_start_where_there_is_room():
     run = simulate([*GANGS, job_row("tiny", 1, 5.0, at=100.0)], "1x3", "las", turn=600.0)
-    assert run.jobs.filter(run.jobs["job"] == "tiny")["first_start"].item() == 100.0
+    assert by_job(run, "first_start")["tiny"] == 100.0
 
 
 def test_in_rounds_a_turn_ends_at_the_next_boundary():
@@ -76,7 +76,7 @@ def test_an_order_that_does_not_move_is_not_held_up():
     """SRTF stops a long job for a short one when that comes: nothing would turn against the short one later."""
     jobs = [job_row("long", 2, 900.0), job_row("short", 2, 30.0, at=10.0)]
     run = simulate(jobs, "1x2", "srtf", turn=600.0)
-    assert run.jobs.filter(run.jobs["job"] == "short")["first_start"].item() == 10.0
+    assert by_job(run, "first_start")["short"] == 10.0
 
 
 @pytest.mark.parametrize(("policy", "moves"), [("las", 1), ("tiresias", 1), ("fair-share", 1), ("srtf", 0), ("fifo", 0), ("afs", 0)])
@@ -100,7 +100,7 @@ def test_a_gang_that_can_save_is_not_stopped_before_it_has(executor):
 
     def start(grace):
         run = simulate(jobs, "1x1", "srtf", executor=executor, costs="checkpoint=40", min_run=0.0, turn=0.0, grace=grace)
-        return run.jobs.filter(run.jobs["job"] == "short")["first_start"].item()
+        return by_job(run, "first_start")["short"]
 
     assert [start(grace) for grace in (0.0, 20.0, 120.0)] == [10.0, 20.0, 40.0]
 
@@ -108,7 +108,7 @@ def test_a_gang_that_can_save_is_not_stopped_before_it_has(executor):
 def test_a_gang_that_pays_for_its_start_is_starting():
     jobs = [job_row("long", 1, 500.0), job_row("short", 1, 5.0, at=10.0)]
     run = simulate(jobs, "1x1", "srtf", costs="start=30", grace=120.0)
-    assert run.jobs.filter(run.jobs["job"] == "short")["first_start"].item() == 30.0
+    assert by_job(run, "first_start")["short"] == 30.0
 
 
 def test_the_measured_executor_stops_a_gang_that_is_starting_when_its_start_is_over():

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from tests.live.specs import must_succeed, replays, running, until
 
-from gantline.core.ending import find_ending
 from gantline.core.errors import GantlineError, UsageError
+from gantline.engine.ending import find_ending
 from gantline.live.jobs.amounts import rule_of
 from gantline.live.jobs.spec_file import spec_of
 from gantline.live.runners.local.runner import LocalRunner

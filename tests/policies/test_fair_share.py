@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 import pytest
-from tests.jobs import by_job, job_row
+from tests.jobs import by_job, held_by, job_row
 
 from gantline import simulate
 from gantline.core.errors import UsageError
@@ -99,7 +99,7 @@ def test_a_job_that_comes_back_is_not_charged_twice():
     jobs += [job_row(f"b{k}", 1, 50, at=90, user="bo") for k in range(8)]
     events = [JobRequest(100.0, Action.HOLD, "a"), JobRequest(250.0, Action.RELEASE, "a")]
     done = simulate(jobs, "1x1", "fair-share", settings={"half_life": "inf"}, node_events=tuple(events))
-    spells = done.allocations.filter(done.allocations["job"] == "a")["start"].to_list()
+    spells = held_by(done, "a")["start"].to_list()
     assert spells[1] == 250.0
 
 

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.examples import FEWER
 from tests.oracles.plain_simulator import LIMITS, ORDERS, Interval, Job, PlainSimulator
 from tests.oracles.plain_walk import Way
 from tests.simulator.workloads import Workload, workloads
@@ -132,7 +133,7 @@ def test_every_interval_equals_the_plain_simulators_and_the_stepping_loops(name:
 
 @pytest.mark.parametrize("name", POLICIES)
 @given(workload=workloads(whole=False), setup=setups(60.0, 100.0))
-@settings(max_examples=settings().max_examples // 3)
+@FEWER
 def test_skipping_rounds_equals_stepping_through_them_in_both_loops(name: str, workload: Workload, setup: Setup) -> None:
     for more in ({}, {"policy": asked(name)}):
         skipping = setup.compiled(workload, name, **more)

@@ -73,7 +73,7 @@ def test_a_run_ends_at_the_bound_and_says_who_was_left():
 
 def test_a_job_that_never_came_is_in_the_future():
     _, run = finishes(jobs=[*LONG_AND_SHORT, job_row("late", 1, 1, at=500)], until=50)
-    assert run.jobs.filter(run.jobs["job"] == "late")["state"].item() == "future"
+    assert by_job(run, "state")["late"] == "future"
 
 
 def test_a_tracked_window_ends_the_run_when_its_jobs_have_ended():

@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.examples import FEWER
 from tests.jobs import by_job, job_row
 from tests.oracles.plain_sharing import SharingGang, share_plainly
 
@@ -56,7 +57,7 @@ def finishes(gangs: list[SharingGang], executor: str) -> dict[str, float]:
 
 @pytest.mark.parametrize("executor", ["instant", "acknowledged"])
 @given(gangs=scenes(grouped=False))
-@settings(max_examples=settings().max_examples // 3)
+@FEWER
 def test_gangs_on_any_devices_of_others(executor: str, gangs: list[SharingGang]) -> None:
     share_plainly(gangs)
     assert finishes(gangs, executor) == pytest.approx({gang.name: gang.finish for gang in gangs}, abs=1e-5)
@@ -64,7 +65,7 @@ def test_gangs_on_any_devices_of_others(executor: str, gangs: list[SharingGang])
 
 @pytest.mark.parametrize("executor", ["instant", "acknowledged"])
 @given(gangs=scenes(grouped=True))
-@settings(max_examples=settings().max_examples // 3)
+@FEWER
 def test_groups_share_with_no_other_group(executor: str, gangs: list[SharingGang]) -> None:
     share_plainly(gangs)
     assert finishes(gangs, executor) == pytest.approx({gang.name: gang.finish for gang in gangs}, abs=1e-5)

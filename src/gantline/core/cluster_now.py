@@ -10,12 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gantline.core.arrays import Bools, Floats, Ints
-from gantline.core.cluster import Link
+from gantline.core.cluster import Bandwidths, Link
 from gantline.core.columns import DOWN, Column, DeviceTable, Kind, NodeTable
-from gantline.core.nodes import Bandwidths
 from gantline.core.snapshot_view import Lent, Shown
-from gantline.core.topology import slowest_link
-from gantline.core.traffic import Traffic
+from gantline.core.topology import Traffic, slowest_link
 
 
 class ClusterNow:

@@ -32,6 +32,8 @@ from numpy.typing import NDArray
 
 from gantline.core.arrays import Floats, Ints
 from gantline.core.constants import Constants
+from gantline.core.jit import kernel
+from gantline.core.phases import RUNNING
 
 # in DeviceTable.holder
 FREE: Final = -1
@@ -39,6 +41,8 @@ DOWN: Final = -2
 SHARED: Final = -3  # see engine.sharing
 ASKED_TOGETHER: Final = 2  # in JobTable.consolidate
 DEVICE_MEMORY: Final = "device_memory"  # the metric: GB that a job needs on each device
+LOW: Final = "estimate.low"  # metrics: the range of an estimate of total work
+HIGH: Final = "estimate.high"
 # what gangs take beside devices, as nodes, options and assignments call it: Node.CPUS + k is what is free of Option.CPUS + k
 HOST_RESOURCE_NAMES: Final = ("cpus", "memory", "storage")
 HOST_RESOURCES: Final = 3
@@ -245,3 +249,33 @@ class DeviceTable(Table):
     next = place("Next device of the same gang; -1: the last.", default=-1)
     node = place("Its node.")
     closed = place("1: cordoned, it takes no new gang.")
+
+
+@kernel
+def elapsed(F: Floats, I: Ints, row: int, now: float) -> float:
+    """Seconds the row has progressed since its last change."""
+    if I[Job.PHASE, row] == RUNNING and now > F[Job.SINCE, row]:
+        return float(now - F[Job.SINCE, row])
+    return 0.0
+
+
+def moving(F: Floats, I: Ints, rows: Ints, now: float, which: int) -> Floats:
+    """A column that moves with time: which is DONE, SERVICE, GPUTIME, or ESTIMATE for remaining work."""
+    out = np.empty(len(rows))
+    _read_moving(F, I, rows, float(now), which, out)
+    return out
+
+
+@kernel
+def _read_moving(F: Floats, I: Ints, rows: Ints, now: float, which: int, out: Floats) -> None:
+    for i in range(rows.shape[0]):
+        row = rows[i]
+        dt = elapsed(F, I, row, now)
+        if which == Job.DONE:
+            out[i] = F[Job.DONE, row] + F[Job.RATE, row] * dt
+        elif which == Job.SERVICE:
+            out[i] = F[Job.SERVICE, row] + dt
+        elif which == Job.GPUTIME:
+            out[i] = F[Job.GPUTIME, row] + I[Job.HELD, row] * dt
+        else:
+            out[i] = F[Job.ESTIMATE, row] - (F[Job.DONE, row] + F[Job.RATE, row] * dt)

@@ -17,9 +17,8 @@ import numpy as np
 
 from gantline.core.arrays import Floats
 from gantline.core.errors import UsageError, near
-from gantline.core.fields import victims_rule
+from gantline.core.fields import LONGEST, seconds, victims_rule
 from gantline.core.json_reader import Reader, as_number, encode, encode_record
-from gantline.core.units import LONGEST, seconds
 
 DAY = 86400.0
 

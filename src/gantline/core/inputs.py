@@ -14,7 +14,7 @@ from typing import Any
 
 from gantline.core import memory as memories
 from gantline.core.cluster import Cluster, Node
-from gantline.core.cluster_json import decode_node
+from gantline.core.cluster_spec import decode_node
 from gantline.core.errors import NotFoundError, UsageError, near
 from gantline.core.json_reader import Reader, decode_record, encode_record
 from gantline.core.windows import AdvanceWindow

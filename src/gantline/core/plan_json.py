@@ -9,7 +9,6 @@ from typing import Any, get_type_hints
 import numpy as np
 
 from gantline.core import memory as memories
-from gantline.core.columns import Job
 from gantline.core.errors import UsageError
 from gantline.core.grant import Grant, Worker
 from gantline.core.json_reader import Reader, as_member, as_number, as_whole, check_head, decode, decode_record, encode, json_number
@@ -106,7 +105,7 @@ _GRANT_KEYS = ("assignments", "members", "devices", "shared", "workers", "side",
 def encode_grant(tables: Tables, grant: Grant) -> dict[str, Any]:
     """One grant; its assignments are columns as in a plan, with the row as `job`. Members that are not active are not written."""
     found: dict[str, Any] = {"assignments": encode_plan(Plan.assign(grant.items))["assignments"]}
-    found["members"] = [sorted(row for row in group if Phase(int(tables.I[Job.PHASE, row])).active) for group in grant.members]
+    found["members"] = [sorted(row for row in group if Phase(int(tables.jobs.phase[row])).active) for group in grant.members]
     if grant.devices:
         found["devices"] = list(grant.devices)
     if grant.shared:

@@ -12,17 +12,16 @@ from typing import Any
 import numpy as np
 
 from gantline.core import memory as memories
-from gantline.core.cluster_json import decode_cluster, decode_nodes, encode_cluster, encode_nodes
 from gantline.core.cluster_now import ClusterNow
-from gantline.core.departures import decode_left, encode_left
-from gantline.core.errors import UsageError
+from gantline.core.cluster_spec import decode_cluster, decode_nodes, encode_cluster, encode_nodes
+from gantline.core.errors import UsageError, near
 from gantline.core.facts import FACTS, decode_facts, encode_facts
 from gantline.core.job_json import CODES, KEYS, KnownRows, decode_job, default_options, encode_job, fill_metrics
 from gantline.core.json_reader import Reader, check_head, decode_record, encode, json_number
 from gantline.core.options import Option, OptionTable, decode_option
 from gantline.core.plan_json import decode_plan, decode_reservations, encode_plan, fluid_ways
 from gantline.core.queues import Queue
-from gantline.core.snapshot import Jobs, Snapshot
+from gantline.core.snapshot import NOBODY, Jobs, Left, Snapshot
 from gantline.core.tables import Tables, tables_behind
 from gantline.core.windows import decode_window
 
@@ -197,3 +196,33 @@ def _fill_options(jobs: list[Reader], tables: Tables) -> tuple[list[int], list[l
 def _decode_queue(reader: Reader) -> Queue:
     yes_or_no = isinstance(reader.raw("borrow", 0.0), bool)
     return decode_record(Queue, reader, borrow=reader.flag("borrow", True) if yes_or_no else reader.number("borrow", 0.0))
+
+
+def encode_left(left: Left, tables: Tables) -> list[dict[str, object]]:
+    """As a snapshot's document has it."""
+    return [
+        {"row": row, "user": tables.users[user], "queue": tables.queues[queue]}
+        | {"service": json_number(ran), "gpu_time": json_number(used), "since": json_number(since)}
+        for row, user, queue, ran, used, since in zip(*(column.tolist() for column in left))
+    ]  # fmt: skip
+
+
+def decode_left(reader: Reader, tables: Tables) -> Left:
+    """What a document says."""
+    jobs = [Reader(item, path) for item, path in reader.items("left")]
+    if not jobs:
+        return NOBODY
+    for job in jobs:
+        job.only(("row", "user", "queue", "service", "gpu_time", "since"))
+    codes = {key: {name: code for code, name in enumerate(names)} for key, names in (("user", tables.users), ("queue", tables.queues))}
+    ints = [[job.whole("row") for job in jobs], *([_code(job, key, codes[key]) for job in jobs] for key in ("user", "queue"))]
+    floats = [[job.number(key, 0.0) for job in jobs] for key in ("service", "gpu_time", "since")]
+    return Left._make([*(np.array(column, dtype=np.int64) for column in ints), *map(np.array, floats)])
+
+
+def _code(job: Reader, key: str, codes: Mapping[str, int]) -> int:
+    name = job.text(key, "")
+    if name not in codes:
+        fix = f"{near(name, codes)}, or add it to '{key}s'"
+        raise UsageError(f"no {key} '{name}'", where=job.at(key), fix=fix)
+    return codes[name]

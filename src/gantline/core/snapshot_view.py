@@ -16,9 +16,8 @@ from numpy.typing import NDArray
 
 from gantline.core.arrays import Floats, Ints
 from gantline.core.cluster import Cluster
-from gantline.core.columns import Column, Device, Job, JobTable, Kind, Table
+from gantline.core.columns import Column, Device, Job, JobTable, Kind, Table, moving
 from gantline.core.errors import GantlineError
-from gantline.core.gather import moving
 from gantline.core.grant import Grant, Granted
 from gantline.core.jit import kernel
 from gantline.core.options import OptionTable

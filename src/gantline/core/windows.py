@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from gantline.core.errors import UsageError
+from gantline.core.fields import human_seconds, seconds
 from gantline.core.json_reader import Reader, decode_record
 from gantline.core.queues import ancestors
-from gantline.core.units import human_seconds, seconds
 
 _WRITE = "write nodes=2,from=1h,for=4h, with on=NODE+NODE or gpus=N in place of nodes, and name=, user= or queue= if you like"
 

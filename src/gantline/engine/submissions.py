@@ -6,9 +6,8 @@ import math
 
 import numpy as np
 
-from gantline.core.columns import ASKED_TOGETHER, DEVICE_MEMORY, Job, JobTable
+from gantline.core.columns import ASKED_TOGETHER, DEVICE_MEMORY, HIGH, LOW, Job, JobTable
 from gantline.core.errors import NotFoundError, RefusedError, UsageError, near
-from gantline.core.estimates import HIGH, LOW
 from gantline.core.host_resources import amounts_beside
 from gantline.core.inputs import SetJob, Submit
 from gantline.core.job_json import CODES, decode_job, default_options, fill_metrics
@@ -122,7 +121,7 @@ class Submissions:
 
 def _check_traffic(metrics: Reader) -> None:
     """Refuse a job whose use of links cannot be."""
-    from gantline.core.traffic import BANDWIDTH, ITERATION, NETWORK, traffic_fault  # few clusters name links
+    from gantline.core.topology import BANDWIDTH, ITERATION, NETWORK, traffic_fault  # few clusters name links
 
     fault = traffic_fault(*(np.array([metrics.number(name, np.nan)]) for name in (ITERATION, NETWORK, BANDWIDTH)))
     if fault is not None:

@@ -15,8 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from gantline.core.arrays import Floats, Ints
-from gantline.core.columns import Job
-from gantline.core.estimates import HIGH, LOW
+from gantline.core.columns import HIGH, LOW, Job
 from gantline.core.tables import Tables
 
 FEWEST = 16

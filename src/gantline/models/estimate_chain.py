@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from gantline.core.arrays import Ints
-from gantline.core.columns import Job
+from gantline.core.columns import HIGH, LOW, Job
 from gantline.core.errors import NotFoundError, RefusedError, UsageError, near
-from gantline.core.estimates import HIGH, LOW, Source
+from gantline.core.policy import Source
 from gantline.core.rng import stream
 from gantline.core.tables import Tables
 from gantline.models.boosted_estimates import BoostedEstimates

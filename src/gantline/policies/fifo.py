@@ -18,9 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gantline.core.arrays import Floats
-from gantline.core.constraints import param
 from gantline.core.plan import Misfit, Plan, Reservation
-from gantline.core.policy import OrderPolicy
+from gantline.core.policy import OrderPolicy, param
 from gantline.core.snapshot import Snapshot
 
 _INSTANT = 1e-6  # seconds that a gang takes at least

@@ -19,13 +19,12 @@ import numpy as np
 from gantline.core.arrays import Bools, Floats, Ints
 from gantline.core.columns import FREE, HOST_RESOURCES
 from gantline.core.columns import Option as OptionColumn
-from gantline.core.constraints import param
 from gantline.core.errors import UsageError
 from gantline.core.facts import NamedRule
 from gantline.core.host_resources import amounts_beside
 from gantline.core.options import Option
 from gantline.core.plan import Assignments, Misfit, Mode, Plan, Ranking
-from gantline.core.policy import Policy
+from gantline.core.policy import Policy, param
 from gantline.core.snapshot import Snapshot
 from gantline.policies.placement.parts.filling import Arrivals, fill
 from gantline.policies.placement.parts.fragments import WHOLE, PartNodes, Shape, Shapes, TypicalMix, shape_columns, typical_mix

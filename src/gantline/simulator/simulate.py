@@ -14,7 +14,6 @@ import numpy as np
 from gantline.core.arrays import Bools
 from gantline.core.cluster import Cluster
 from gantline.core.columns import Job
-from gantline.core.ending import EndingRule
 from gantline.core.errors import RefusedError, UsageError
 from gantline.core.inputs import Input, Reserve
 from gantline.core.machine_code import let_go
@@ -29,6 +28,7 @@ from gantline.engine.assembly.spec import OPTIONS, RunSpec
 from gantline.engine.drivers.journal import Journal
 from gantline.engine.drivers.key_reading import Hint, read_key
 from gantline.engine.drivers.simulation import Checkpoints, Simulation, make_driver, report_on
+from gantline.engine.ending import EndingRule
 from gantline.engine.imitations.registry import find_imitation, find_scope
 from gantline.engine.policy_failures import Incident
 from gantline.engine.regime import Regime, find_regime, regime_names

@@ -6,8 +6,9 @@ import random
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.examples import FEWER
 from tests.jobs import job_row
 from tests.simulator.workloads import Workload, workloads
 
@@ -83,8 +84,7 @@ def both(*what: Any, **options: Any) -> tuple[Run, Run]:
 
 
 def assert_same(jobs: Any, *what: Any, **options: Any) -> None:
-    trace = jobs if isinstance(jobs, Trace) else Trace.from_records(jobs)
-    virtual, acknowledged = both(trace, *what, **options)
+    virtual, acknowledged = both(jobs, *what, **options)
     assert acknowledged.jobs.write_csv() == virtual.jobs.write_csv()
     assert charged(acknowledged) == charged(virtual)
     assert acknowledged.tables.F[Job.GPUTIME].tolist() == virtual.tables.F[Job.GPUTIME].tolist()
@@ -104,7 +104,7 @@ def test_jobs_with_alternatives(policy: str) -> None:
     assert_same(jobs, "2x8,cpu:2x0/8c", policy, costs="resume=3,move=2")
 
 
-@settings(max_examples=settings().max_examples // 3)
+@FEWER
 @given(
     workload=workloads(whole=False),
     policy=st.sampled_from(["fifo", "srtf", "las", "tiresias", "fair-share", "drf-sjf"]),

@@ -6,8 +6,9 @@ from itertools import product
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.examples import FEWER
 
 from gantline.core.arrays import Floats, Ints
 from gantline.models.solvers.choices_without import best_without, less_without
@@ -65,7 +66,7 @@ def test_equal_answers_of_a_crowd_are_few_states() -> None:
 
 @pytest.mark.parametrize("few", [1, 4000], ids=["branch and bound", "states"])
 @given(program=programs())
-@settings(max_examples=settings().max_examples // 3)
+@FEWER
 def test_without_a_number_of_states_the_answer_is_always_the_best(few: int, program: Program) -> None:
     """States where few matter, branch and bound where a state would be left out."""
     with pytest.MonkeyPatch.context() as patch:

@@ -35,7 +35,7 @@ def test_the_load_limit_is_overshot_by_one_job_because_the_test_comes_first():
 
 def test_without_a_limit_the_same_job_runs_at_once():
     run = simulate(jobs(2, 2, 2, 1), "1x4", "smallest", admission="accept-all")
-    assert run.jobs.filter(run.jobs["job"] == "j3")["first_start"].item() == 3
+    assert by_job(run, "first_start")["j3"] == 3
 
 
 def test_a_users_quota_holds_back_that_user_only():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from tests.jobs import job_row
+from tests.jobs import held_by, job_row
 
 from gantline import simulate
 from gantline.core.errors import NotFoundError, UsageError
@@ -16,7 +16,7 @@ def placed(rule, gpus, cluster="4x4", taken=(3, 2, 0, 0), **job):
     fill = [job_row(f"{n}.{k}", 1, 1000 if k < t else 1) for n, t in enumerate(taken) for k in range(4)]
     jobs = [*fill, {"job": "gang", "arrival": 10, "gpus": gpus, "duration": 100, **job}]
     run = simulate(jobs, cluster, "fifo", placement=rule, until=50)
-    row = run.allocations.filter(run.allocations["job"] == "gang")
+    row = held_by(run, "gang")
     if not row.height:
         return None
     size = int(cluster.split("x")[1])
@@ -80,7 +80,7 @@ def test_who_runs_stays_where_it_is():
         job_row("later", 1, 10, at=60),
     ]
     run = simulate(jobs, "2x4", "srtf", placement="first-free")
-    wide = run.allocations.filter(run.allocations["job"] == "wide")
+    wide = held_by(run, "wide")
     assert wide["nodes"].to_list() == [[0, 1]]
 
 

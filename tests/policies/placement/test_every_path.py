@@ -77,7 +77,7 @@ def options_of(rule: Any) -> dict[str, Any]:
 
 
 def run_by(rule: Any, policy: Any = "srtf", **more: Any) -> Run:
-    return simulate(Trace.from_records(JOBS), CLUSTER, policy, **options_of(rule), **more)
+    return simulate(JOBS, CLUSTER, policy, **options_of(rule), **more)
 
 
 def held_at(run: Run, now: float) -> Held:
@@ -177,7 +177,7 @@ def test_live_places_as_simulation_does(rule: str, tmp_path: Path, monkeypatch: 
     assert plan is not None
     engine.commit(plan)
     held = {state.tables.ids[row]: tuple(sorted(engine.grants.devices(row))) for row in state.running_rows.tolist()}
-    assert held == held_at(simulate(Trace.from_records(few), CLUSTER, "srtf", placement=rule), 0.0)
+    assert held == held_at(simulate(few, CLUSTER, "srtf", placement=rule), 0.0)
 
 
 @each_rule

@@ -10,12 +10,11 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.jobs import by_job, job_row
+from tests.jobs import by_job, held_by, job_row
 
 from gantline import simulate
 from gantline.core.cluster import Cluster, Link, Node
-from gantline.core.cluster_json import decode_cluster, encode_cluster
-from gantline.core.cluster_spec import grown, parse_cluster, parse_cluster_yaml
+from gantline.core.cluster_spec import decode_cluster, encode_cluster, grown, parse_cluster
 from gantline.core.columns import Node as NodeColumn
 from gantline.core.errors import UsageError
 from gantline.core.json_reader import Reader
@@ -28,6 +27,7 @@ from gantline.lab.report.metrics import measure
 from gantline.models.links.slowest_link_scaling import Scaling
 from gantline.policies.placement import fit
 from gantline.policies.placement.fit import NodeCounts, Supply
+from gantline.traces.files.clusters import parse_cluster_yaml
 
 RACKS = "gpu:6x4@2/rack,links:300/20/5"
 GRADIENTS = "fixed=0.1;gradients=1.5"  # GB: 0.005 s in a node, 0.075 in a rack, 0.3 across
@@ -171,7 +171,7 @@ def test_every_loop_keeps_gangs_within_racks(policy: str) -> None:
     jobs = [*small, job_row("wide", 8, at=10)]
     for placement, together in (("consolidated", True), ("consolidated:preferred", True), ("first-free", False)):
         run = simulate(jobs, "6x4@2/rack", policy, placement=placement)
-        wide = run.allocations.filter(run.allocations["job"] == "wide")["nodes"].to_list()[0]
+        wide = held_by(run, "wide")["nodes"].to_list()[0]
         assert (len({node // 2 for node in wide}) == 1) == together, placement
 
 

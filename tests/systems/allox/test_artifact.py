@@ -14,7 +14,7 @@ from tests.jobs import job_row
 from gantline.core.arrays import Floats, Ints
 from gantline.core.errors import RefusedError
 from gantline.simulator.simulate import simulate
-from gantline.systems.allox.imitation.irfsim import CPU, GPU, IrfsimTask, User
+from gantline.systems.allox.imitation.irfsim import IrfsimTask, User
 from gantline.systems.allox.imitation.matching import choose_jobs, match_slots
 from gantline.systems.allox.imitation.methods import ContradictoryError, java_sort
 
@@ -116,16 +116,6 @@ def test_the_solver_makes_the_choices_of_the_square_matrix(seed: int, jobs: int,
     time = np.maximum(time, 0.01)
     expected = match_square(slots(avail, kind, arrival, time))
     assert match_slots(avail, kind, arrival, time).tolist() == [expected.index(job) for job in range(jobs)]
-
-
-def test_the_solver_makes_the_same_choices_with_fifty_jobs() -> None:
-    rng = np.random.default_rng(5)
-    kind = np.array([GPU] * 6 + [CPU] * 6)
-    avail = np.where(rng.random(12) < 0.7, 1000.0 + rng.exponential(100.0, 12), 1000.0)
-    arrival = np.sort(rng.uniform(0.0, 1000.0, 50).round())
-    time = np.stack((rng.integers(40, 400, 50), rng.integers(10, 90, 50))) * (1.0 + rng.normal(0.0, 0.1, (2, 50)))
-    expected = match_square(slots(avail, kind, arrival, time))
-    assert match_slots(avail, kind, arrival, time).tolist() == [expected.index(job) for job in range(50)]
 
 
 def test_a_job_that_lacks_memory_is_refused_where_the_original_hangs() -> None:

@@ -6,8 +6,9 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.examples import FEWER
 from tests.systems.allox import reference
 
 from gantline.core.errors import UsageError
@@ -177,7 +178,7 @@ JOBS = st.lists(st.tuples(st.integers(0, 2), st.integers(1, 50), st.integers(1, 
 
 
 @pytest.mark.parametrize("name", METHODS)
-@settings(max_examples=settings().max_examples // 3)
+@FEWER
 @given(jobs=JOBS, gpus=st.integers(0, 4), nodes=st.integers(1, 4))
 def test_nobody_starts_twice_and_nothing_is_given_twice(name: str, jobs: list[tuple[int, float, float]], gpus: int, nodes: int) -> None:
     ways, pool = either(*jobs), cluster(gpus, nodes, users=3)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from tests.jobs import job_row
+from tests.jobs import by_job, job_row
 from tests.systems.allox.hybrid import cluster, job, some_jobs
 
 from gantline.core.errors import TraceError, UsageError
@@ -30,7 +30,7 @@ def test_an_error_on_the_type_that_is_asked_for_shows_in_the_work_too() -> None:
     longer = job_row("longer", v100_err=0.0)
     for name in ("sjf", "allox.sjf", "allox"):
         run = simulate([short, longer], "v100:1x1", name, estimates="declared")
-        assert dict(zip(run.jobs["job"], run.jobs["first_start"])) == {"longer": 0.0, "short": 100.0}
+        assert by_job(run, "first_start") == {"longer": 0.0, "short": 100.0}
 
 
 def test_errors_that_mean_nothing_are_named() -> None:

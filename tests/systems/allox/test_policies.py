@@ -7,9 +7,10 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
-from tests.jobs import job_row
+from tests.examples import FEWER
+from tests.jobs import by_job, held_by, job_row
 from tests.systems.allox.hybrid import POLICIES, cluster, job, some_jobs
 
 from gantline.core.errors import GantlineError, RefusedError, TraceError, UsageError
@@ -52,11 +53,11 @@ def test_a_gang_starts_whole_and_is_passed_until_it_has_aged() -> None:
     jobs = [*early, gpu_job("gang", 4, 100.0, 1.0), gpu_job("late", 1, 50.0, 61.0)]
     ways: list[dict[str, Any]] = [{"age": 1000.0, "fill": False}, {"age": 30.0, "fill": False}, {"age": 30.0}]
     passed, aged, filled = (simulate(jobs, "gpu:2x2", "allox", settings=way) for way in ways)
-    starts = [dict(zip(run.jobs["job"], run.jobs["first_start"])) for run in (passed, aged, filled)]
+    starts = [by_job(run, "first_start") for run in (passed, aged, filled)]
     assert (starts[0]["late"], starts[0]["gang"]) == (61.0, 120.0)
     assert (starts[1]["late"], starts[1]["gang"]) == (220.0, 120.0)
     assert (starts[2]["late"], starts[2]["gang"]) == (61.0, 120.0)  # it is done at 111, before the gang can start
-    assert aged.allocations.filter(pl.col("job") == "gang")["devices"].to_list() == [[0, 1, 2, 3]]
+    assert held_by(aged, "gang")["devices"].to_list() == [[0, 1, 2, 3]]
 
 
 def test_a_node_without_memory_holds_a_job_back_but_not_its_neighbours() -> None:
@@ -112,7 +113,7 @@ def flood(seed: int, long_job: int, count: int) -> list[dict[str, Any]]:
     return sorted([job("quiet", long_job, 9 * long_job, arrival=5.0, user="quiet"), *noisy], key=lambda row: row["arrival"])
 
 
-@settings(max_examples=settings().max_examples // 3)
+@FEWER
 @given(seed=st.integers(0, 10**6), long_job=st.integers(100, 400), alpha=st.sampled_from([0.1, 0.5, 1.0]))
 def test_with_ageing_no_user_starves(seed: int, long_job: int, alpha: float) -> None:
     age, longest = 60.0, 15 * 9

@@ -112,13 +112,11 @@ def test_a_starving_job_that_lost_to_the_network_stops_one_that_did_not() -> Non
 
 def test_a_gang_moves_to_a_better_tier_if_that_pays() -> None:
     steady = {"model": "resnet50", "rack_slowdown": 1.0, "network_slowdown": 1.0}
-    trace = Trace.from_records(
-        [
-            {"job": "block", "arrival": 0.0, "gpus": 3, "duration": 1000.0, **steady},
-            {"job": "short", "arrival": 1.0, "gpus": 3, "duration": 1000.0, **steady},
-            job_row("wide", 2, 5000.0, at=2.0, model="vgg16", rack_slowdown=2.0, network_slowdown=2.0),
-        ]
-    )
+    trace = [
+        job_row("block", 3, 1000.0, **steady),
+        job_row("short", 3, 1000.0, at=1.0, **steady),
+        job_row("wide", 2, 5000.0, at=2.0, model="vgg16", rack_slowdown=2.0, network_slowdown=2.0),
+    ]
     policy = make_policy("dally-like", {"wait": "none"})
     run = simulate(trace, "2x4@2/rack", policy, performance="placement-tiers", costs="30")
     finish = by_job(run, "finish")
@@ -148,16 +146,15 @@ def test_seats_are_free_within_their_tier_and_found_whenever_there_are_any(free:
 
 def test_slowdowns_come_from_the_columns_of_a_trace() -> None:
     slow = {"model": "vgg16", "rack_slowdown": 1.5, "network_slowdown": 3.0}
-    rows = [{"job": f"j{k}", "arrival": 0.0, "gpus": 1, "duration": 9.0, **slow} for k in range(2)]
-    assert placement_tiers(Trace.from_records(rows), read_cluster("1x1")) == PlacementTiers({"vgg16": (1.0, 1.5, 3.0)})
-    with pytest.raises(TraceError, match="same slowdowns"):
-        placement_tiers(Trace.from_records([rows[0], rows[1] | {"rack_slowdown": 1.2}]), read_cluster("1x1"))
-    with pytest.raises(TraceError, match="not below the first"):
-        placement_tiers(Trace.from_records([rows[0] | {"network_slowdown": 1.1}]), read_cluster("1x1"))
-    with pytest.raises(TraceError, match="'rack_slowdown' is missing"):
-        placement_tiers(
-            Trace.from_records([{name: rows[0][name] for name in ("job", "arrival", "gpus", "duration", "model")}]), read_cluster("1x1")
-        )
+    first, second = job_row("a", **slow), job_row("b", **slow)
+    assert placement_tiers(Trace.from_records([first, second]), read_cluster("1x1")) == PlacementTiers({"vgg16": (1.0, 1.5, 3.0)})
+    for rows, told in (
+        ([first, second | {"rack_slowdown": 1.2}], "same slowdowns"),
+        ([first | {"network_slowdown": 1.1}], "not below the first"),
+        ([job_row("a", model="vgg16")], "'rack_slowdown' is missing"),
+    ):
+        with pytest.raises(TraceError, match=told):
+            placement_tiers(Trace.from_records(rows), read_cluster("1x1"))
 
 
 def test_a_slower_network_stretches_what_crosses_racks_only() -> None:

@@ -6,8 +6,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.examples import FEWER
 from tests.systems.elasticflow.workloads import late, some_jobs
 
 from gantline import simulate
@@ -23,7 +24,7 @@ from gantline.systems.elasticflow.policies.admission_control import AdmissionCon
 from gantline.systems.elasticflow.policies.reservations import reserve_more
 
 
-@settings(max_examples=settings().max_examples // 3)
+@FEWER
 @given(
     seed=st.integers(0, 10**6),
     load=st.sampled_from([0.5, 2.0, 5.0]),
@@ -43,7 +44,7 @@ def test_no_admitted_job_is_late_whatever_the_setting(
     assert set(run.jobs["state"].to_list()) <= {"completed", "rejected"}
 
 
-@settings(max_examples=settings().max_examples // 3)
+@FEWER
 @given(
     seed=st.integers(0, 10**6),
     cost=st.sampled_from(["", "measured", "30", "start=200,resume=30,resize=70,doubling=5"]),

@@ -6,8 +6,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.examples import FEWER
 
 from gantline import simulate
 from gantline.core.arrays import Floats
@@ -154,7 +155,7 @@ def test_a_new_job_is_known_from_three_cells_when_others_have_been_seen() -> Non
 
 
 @given(st.integers(0, 1000), st.floats(0.1, 0.9))
-@settings(max_examples=settings().max_examples // 3)
+@FEWER
 def test_known_cells_stay_and_all_others_are_positive_and_finite(seed: int, share: float) -> None:
     truth = speeds(seed, jobs=8)
     measured = some_cells(seed, truth.shape, share)

@@ -13,6 +13,7 @@ import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.jobs import held_by, job_row
 
 from gantline import simulate
 from gantline.core.errors import UsageError
@@ -160,16 +161,14 @@ def test_a_schedule_is_read_in_order() -> None:
 
 
 # --- runs ---------------------------------------------------------------------------------------------------------------
-def job(name: str, gpus: int, duration: float, **more: Any) -> dict[str, Any]:
-    return {"job": name, "arrival": 0.0, "gpus": gpus, "duration": duration, **more}
 
 
 def spans(run: Any, name: str) -> list[tuple[float, float, list[int], str]]:
-    return run.allocations.filter(pl.col("job") == name).select("start", "end", "devices", "reason").rows()
+    return held_by(run, name).select("start", "end", "devices", "reason").rows()
 
 
 def test_the_shortest_start_first_and_only_on_servers_that_are_on_loan() -> None:
-    jobs = [job("long", 4, 900), job("short", 4, 100), job("mid", 4, 500)]
+    jobs = [job_row("long", 4, 900), job_row("short", 4), job_row("mid", 4, 500)]
     run = simulate(jobs, TWO_POOLS, "lyra", settings={"loans": "0:1"})
     assert [spans(run, name)[0][:3] for name in ("short", "mid", "long")] == [
         (0.0, 100.0, [0, 1, 2, 3]),  # base workers go to own servers first
@@ -179,30 +178,30 @@ def test_the_shortest_start_first_and_only_on_servers_that_are_on_loan() -> None
 
 
 def test_extra_workers_go_to_servers_on_loan_and_leave_with_them() -> None:
-    run = simulate([job("a", 4, 1000, max_gpus=8)], TWO_POOLS, "lyra", settings={"loans": "0:1,100:0"})
+    run = simulate([job_row("a", 4, 1000, max_gpus=8)], TWO_POOLS, "lyra", settings={"loans": "0:1,100:0"})
     assert spans(run, "a") == [(0.0, 100.0, [0, 1, 2, 3, 4, 5, 6, 7], "resized"), (100.0, 900.0, [0, 1, 2, 3], "finished")]
     assert run.summary["preemptions"] == 0
 
 
 def test_a_base_on_loan_is_stopped_when_its_server_is_called_back_and_keeps_its_progress() -> None:
-    jobs = [job("own", 4, 1000), job("guest", 4, 1500)]
+    jobs = [job_row("own", 4, 1000), job_row("guest", 4, 1500)]
     run = simulate(jobs, TWO_POOLS, "lyra", settings={"loans": "0:1,600:0"})
     assert [span[3] for span in spans(run, "guest")] == ["preempted", "finished"]
     assert spans(run, "guest")[1][:2] == (1000.0, 1900.0)
 
 
 def test_extra_workers_on_own_servers_make_room_for_a_newcomers_base() -> None:
-    jobs = [job("wide", 2, 1000, max_gpus=4), {**job("new", 2, 100), "arrival": 50.0}]
+    jobs = [job_row("wide", 2, 1000, max_gpus=4), {**job_row("new", 2), "arrival": 50.0}]
     run = simulate(jobs, "gpu:1x4,gpu:1x4@inference", "lyra", settings={"loans": "40:1"})
     assert spans(run, "new")[0][2] == [2, 3]
     assert max(spans(run, "wide")[1][2]) >= 4  # its extra workers moved to the server on loan
 
 
 def test_a_lender_that_nobody_has_lends_nothing_and_lost_servers_are_not_used() -> None:
-    run = simulate([job("a", 4, 100)], "gpu:2x4", "lyra")
+    run = simulate([job_row("a", 4)], "gpu:2x4", "lyra")
     assert run.summary["completed"] == 1
     down = [NodeEvent(50.0, "node1", "down")]
-    lost = simulate([job("a", 4, 1000), job("b", 4, 1000)], TWO_POOLS, "lyra", settings={"loans": "0:2"}, node_events=down)
+    lost = simulate([job_row("a", 4, 1000), job_row("b", 4, 1000)], TWO_POOLS, "lyra", settings={"loans": "0:2"}, node_events=down)
     assert lost.summary["completed"] == 2
     assert not [span for span in spans(lost, "b") if span[0] >= 50.0 and set(span[2]) & {4, 5, 6, 7}]
 

@@ -68,18 +68,6 @@ def test_without_matching_neighbours_in_the_order_share_although_others_would_fi
     assert chunks["a"] > matched["a"]
 
 
-def test_the_worst_order_is_slower_than_the_best() -> None:
-    jobs = [job("a", 100, (1.0, 0.2, 0.1)), job("b", 100, (0.2, 1.0, 0.1)), job("c", 100, (0.1, 0.2, 1.0))]
-
-    assert max(ends(jobs, ordering="worst").values()) > max(ends(jobs).values())
-
-
-def test_srtf_and_srsf_differ_by_the_gpus() -> None:
-    jobs = [job("wide", 10, gpus=2), job("thin", 15), job("thinner", 16)]
-
-    assert ends(jobs, "srtf", "1x2")["wide"] < ends(jobs, "srsf", "1x2")["wide"]
-
-
 def test_tiresias_lets_a_newcomer_pass_a_job_that_has_had_its_share() -> None:
     jobs = [job("old", 4000), job("new", 100, arrival=4000.0)]
 

@@ -165,10 +165,6 @@ def test_a_wrong_interval_is_refused() -> None:
         make_policy("optimus", {"interval": 0.0})
 
 
-def test_seats_say_their_task() -> None:
-    assert TaskPlacement(0, [1, 2], [1, 2, 2]).task == JointTask(2, 3)
-
-
 # Where servers and workers sit, what that does to their speed, and workers that are slow where they are.
 
 LINKED_SYNC = "sync=1/0.5/4/0/0;batch=8;epochs=40;loss=0.3/1/0.2"

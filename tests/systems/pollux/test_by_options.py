@@ -6,6 +6,7 @@ from typing import Any
 
 import polars as pl
 import pytest
+from tests.jobs import held_by
 
 from gantline.core.errors import UsageError
 from gantline.simulator.simulate import simulate
@@ -26,7 +27,7 @@ FLAT = {gpus: 1.0 + 0.02 * (gpus - 1) for gpus in range(1, 9)}
 
 
 def sizes(run: Any, name: str) -> list[int]:
-    return run.allocations.filter(pl.col("job") == name)["gpus"].to_list()
+    return held_by(run, name)["gpus"].to_list()
 
 
 @pytest.mark.parametrize(("policy", "settings"), [("optimus", {}), ("pollux", {**SMALL, "p": 1.0})])

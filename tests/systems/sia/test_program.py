@@ -6,9 +6,10 @@ from itertools import product
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import optimize
+from tests.examples import FEWER
 
 from gantline.core.arrays import Floats, Ints
 from gantline.policies.node_classes import NodeClass
@@ -108,7 +109,7 @@ def test_nodes_of_any_size_are_never_overcommitted_in_parts() -> None:
 
 @pytest.mark.parametrize("groups", [(("a", 1, 4), ("b", 1, 2)), (("a", 2, 4),)], ids=["two types", "one type"])
 @given(seed=st.integers(0, 10_000), jobs=st.integers(1, 4))
-@settings(max_examples=settings().max_examples // 3)
+@FEWER
 def test_ties_go_to_lower_columns_then_to_later_jobs(groups: tuple[tuple[str, int, int], ...], seed: int, jobs: int) -> None:
     """Of all answers of least cost, the one whose weighted column numbers are least."""
     columns = a_cluster(*groups)

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.jobs import held_by
 
 from gantline import simulate
 from gantline.core.snapshot_json import decode_snapshot
@@ -131,21 +132,16 @@ def test_when_many_wait_demoted_jobs_shrink_to_their_minimum() -> None:
     assert sizes("voda.elastic_tiresias") == {"old0": 2, "old1": 1, "old2": 1, "new0": 2, "new1": 2, "new2": 2, "new3": 2}
 
 
-def test_an_hour_of_gpu_time_demotes_and_long_waiting_promotes() -> None:
-    """900 s of four GPUs demote `long`, then `late`; then the first started goes on; after 1,800 s `late` has waited twice its run."""
-    jobs = [job("long", 0, 4, 4, 4, 20000), job("late", 100, 4, 4, 4, 40000)]
-    run = simulate(jobs, "gpu:1x4", "voda.tiresias", settings={"promote": 2.0})
-    first = run.allocations.sort("start").head(4)
-    assert first["job"].to_list() == ["long", "late", "long", "late"]
-    assert first["start"].to_list() == pytest.approx([0, 900, 1800, 3600])
-
-
 @pytest.mark.parametrize("name", ["tiresias", "elastic_tiresias"])
-def test_every_promotion_counts_from_the_one_before(name: str) -> None:
-    """An hour of GPU-time more, 900 s of four GPUs, demotes a job again; 1,800 s of waiting promote it again, time after time."""
+def test_an_hour_of_gpu_time_demotes_long_waiting_promotes_and_every_promotion_counts_from_the_one_before(name: str) -> None:
+    """900 s of four GPUs demote `long`, then `late`; then the first started goes on; after 1,800 s `late` has waited twice its run.
+
+    An hour of GPU-time more demotes it again, and as long a wait promotes it again, time after time.
+    """
     jobs = [job("long", 0, 4, 4, 4, 40000), job("late", 100, 4, 4, 4, 40000)]
     run = simulate(jobs, "gpu:1x4", f"voda.{name}", settings={"promote": 2.0})
-    late = run.allocations.filter(run.allocations["job"] == "late").sort("start").head(5)
+    assert run.allocations.sort("start").head(4)["job"].to_list() == ["long", "late", "long", "late"]
+    late = held_by(run, "late").sort("start").head(5)
     assert late["start"].to_list() == pytest.approx([900, 3600, 6300, 9000, 11700])
     assert late["end"].to_list() == pytest.approx([1800, 4500, 7200, 9900, 12600])
 

@@ -13,8 +13,7 @@ from typing import NamedTuple, overload
 import numpy as np
 
 from gantline.core.arrays import Bools, Floats, Ints
-from gantline.core.columns import Device, Job, Node, Option
-from gantline.core.gather import moving
+from gantline.core.columns import Device, Job, Node, Option, moving
 from gantline.core.grant import Grant, Granted
 from gantline.core.phases import RUNNING, STARTING
 from gantline.core.plan import ASSIGNMENT_DEFAULTS

@@ -16,11 +16,11 @@ import numpy as np
 from gantline.core.arrays import Floats
 from gantline.core.columns import Job
 from gantline.core.errors import GantlineError, NotFoundError, near
+from gantline.core.fields import human_seconds
 from gantline.core.inputs import Action, JobRequest, SetJob, Submit
 from gantline.core.policy import Policy
 from gantline.core.snapshot import Snapshot
 from gantline.core.tables import Tables, tables_behind
-from gantline.core.units import human_seconds
 from gantline.engine.advance import arrive
 from gantline.engine.assembly.run_rules import RunRules
 from gantline.engine.engine import Engine

@@ -13,14 +13,14 @@ from gantline.core.arrays import Bools, Ints
 from gantline.core.columns import Job, Option
 from gantline.core.errors import NotFoundError, near
 from gantline.core.facts import Costs
+from gantline.core.fields import human_seconds
 from gantline.core.inputs import Input
 from gantline.core.policy import Policy
 from gantline.core.snapshot import Snapshot
 from gantline.core.tables import Tables, tables_behind
-from gantline.core.units import human_seconds
 from gantline.lab.questions.newcomers import PastJob, like_the_past
+from gantline.models.uncertainty import Uncertainty
 from gantline.simulator.rollout import Candidate, Futures, Newcomers, rollout
-from gantline.simulator.uncertainty import Uncertainty
 from gantline.traces.files.policies import GivenPlacement
 
 SAMPLES = 40

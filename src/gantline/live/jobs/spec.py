@@ -12,10 +12,9 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, Field, StrictBool, StrictInt, model_validator
 
 from gantline.core.errors import UsageError
-from gantline.core.fields import step_of_time
+from gantline.core.fields import SHORTEST_STEP, step_of_time
 from gantline.core.inputs import Submit
 from gantline.core.slices import is_slice
-from gantline.core.units import SHORTEST_STEP
 from gantline.live.jobs import amounts
 from gantline.live.jobs.launch import PER_NODE, Launch
 from gantline.live.jobs.spec_parts import (

@@ -24,8 +24,7 @@ from pydantic_core import PydanticCustomError
 
 from gantline.core.columns import HOST_RESOURCE_NAMES
 from gantline.core.errors import GantlineError
-from gantline.core.fields import step_of_time
-from gantline.core.plain_text import is_text
+from gantline.core.fields import is_text, step_of_time
 from gantline.live.jobs import amounts
 from gantline.live.jobs.amounts import rule_of
 from gantline.traces.schema import is_metric

@@ -8,8 +8,8 @@ from enum import Enum
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
+    from gantline.core.cluster import Node
     from gantline.core.inputs import Report
-    from gantline.core.nodes import Node
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,11 +10,10 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from gantline.core.cluster import Cluster
+from gantline.core.cluster import Cluster, Node
 from gantline.core.columns import Job as JobColumn
-from gantline.core.gather import elapsed
+from gantline.core.columns import elapsed
 from gantline.core.inputs import Action, Fault, Input, JobRequest, News, NodeEvent, Report
-from gantline.core.nodes import Node
 from gantline.core.phases import Phase
 from gantline.engine.in_flight import HOLDS
 from gantline.live.runners.runner_context import Accounts

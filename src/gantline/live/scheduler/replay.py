@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 from gantline.core.cluster import Cluster
-from gantline.core.cluster_json import decode_cluster
+from gantline.core.cluster_spec import decode_cluster
 from gantline.core.errors import RefusedError
 from gantline.core.inputs import Input, News, Report, Submit, decode_input
 from gantline.core.json_reader import Reader

@@ -1,6 +1,6 @@
 """Links that gangs share, as performance models: `shared-links`, and `link-circles`, its fast stand-in.
 
-What a job sends, and when, are metrics of its trace (`gantline.core.traffic`); which links it crosses follows from
+What a job sends, and when, are metrics of its trace (`gantline.core.topology`); which links it crosses follows from
 where it is placed. `shared-links` divides them by max-min fairness at every instant. Jobs that a plan shifts may slip
 from their offsets, each at a pace of its own (`drift`); the metric `phase_error` says by which part of an iteration.
 Another offset, a whole iteration more for instance, aligns a job anew. `link-circles` looks at each link alone, and a
@@ -20,7 +20,7 @@ import numpy as np
 
 from gantline.core.arrays import Floats
 from gantline.core.errors import UsageError
-from gantline.core.traffic import Traffic
+from gantline.core.topology import Traffic
 from gantline.models.links.link_flows import Flow, iteration_times
 from gantline.models.model import Gangs, Observed, PerformanceModel
 

@@ -16,8 +16,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from gantline.core.errors import NotFoundError, UsageError, near
-from gantline.core.estimates import Estimate, Source
 from gantline.core.json_reader import Reader
+from gantline.core.policy import Estimate, Source
 from gantline.models.sharing.throughput_table import ThroughputTable
 
 #: 97.5 % quantiles of Student's t by degrees of freedom; from eleven on the last one serves

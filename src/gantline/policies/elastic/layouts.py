@@ -17,9 +17,8 @@ import numpy as np
 
 from gantline.core.arrays import Bools, Ints
 from gantline.core.columns import Option
-from gantline.core.constraints import param
 from gantline.core.jit import kernel
-from gantline.core.policy import Policy
+from gantline.core.policy import Policy, param
 from gantline.core.snapshot import Snapshot
 from gantline.policies.elastic.packing import defragment, fits_buddies, pack, place_buddies, rearrange
 from gantline.policies.elastic.pools import DevicesOf, Pool, free_or_held_by

@@ -17,8 +17,8 @@ from typing import ClassVar
 import numpy as np
 
 from gantline.core.arrays import Floats, Ints
-from gantline.core.constraints import param
 from gantline.core.plan import Plan
+from gantline.core.policy import param
 from gantline.core.snapshot import Snapshot
 from gantline.policies.elastic.layouts import LaysOut
 from gantline.policies.elastic.pools import RATE_LIMIT, Curves, Pool, plan_of, share_again

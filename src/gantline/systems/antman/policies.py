@@ -9,10 +9,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gantline.core.constraints import parameter
 from gantline.core.errors import UsageError
 from gantline.core.plan import Assignment, Mode, Plan
-from gantline.core.policy import Policy
+from gantline.core.policy import Policy, parameter
 from gantline.core.snapshot import Snapshot
 from gantline.models.sharing.device_contention import MINIBATCH, NEED, USE, USE_NOW
 

@@ -12,11 +12,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gantline.core.arrays import Bools, Floats, Ints
-from gantline.core.constraints import parameter
 from gantline.core.errors import RefusedError
 from gantline.core.facts import Signal
 from gantline.core.plan import Plan
-from gantline.core.policy import Policy
+from gantline.core.policy import Policy, parameter
 from gantline.core.snapshot import Snapshot
 from gantline.policies.elastic.pools import Pool, plan_of, pools
 

@@ -10,13 +10,12 @@ from typing import NamedTuple
 import numpy as np
 
 from gantline.core.columns import FREE
-from gantline.core.constraints import parameter
 from gantline.core.errors import UsageError
 from gantline.core.host_resources import amounts_beside
 from gantline.core.plan import Assignment, Misfit, Mode, Plan, Ranking
-from gantline.core.policy import Policy
+from gantline.core.policy import Policy, parameter
 from gantline.core.snapshot import Snapshot
-from gantline.core.traffic import ITERATION, Traffic
+from gantline.core.topology import ITERATION, Traffic
 from gantline.models.links.link_flows import Flow
 from gantline.models.links.shared_links import (
     PHASE_ERROR,

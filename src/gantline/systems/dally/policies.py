@@ -13,9 +13,8 @@ import numpy as np
 
 from gantline.core.cluster import Cluster
 from gantline.core.columns import Option
-from gantline.core.constraints import parameter
 from gantline.core.plan import Assignments, Plan
-from gantline.core.policy import Policy
+from gantline.core.policy import Policy, parameter
 from gantline.core.snapshot import Snapshot
 from gantline.core.topology import ACROSS, IN_NODE, IN_RACK, level_of
 from gantline.models.model import overrides

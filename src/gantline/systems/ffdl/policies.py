@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gantline.core.arrays import Floats, Ints
-from gantline.core.constraints import parameter
 from gantline.core.jit import compiled
 from gantline.core.plan import Assignments, Plan
+from gantline.core.policy import parameter
 from gantline.core.snapshot import Snapshot
 from gantline.models.model import overrides
 from gantline.policies.elastic.layouts import LaysOut

@@ -11,9 +11,8 @@ import numpy as np
 from scipy import sparse
 
 from gantline.core.arrays import Bools, Floats, Ints
-from gantline.core.constraints import parameter
 from gantline.core.plan import Plan
-from gantline.core.policy import Policy
+from gantline.core.policy import Policy, parameter
 from gantline.core.snapshot import Snapshot
 from gantline.models.solvers.linear_programs import LinearProgram, solve
 

@@ -9,10 +9,9 @@ from typing import NamedTuple
 import numpy as np
 
 from gantline.core.arrays import Bools, Floats, Ints
-from gantline.core.constraints import parameter
 from gantline.core.jit import kernel
 from gantline.core.plan import Assignments, Plan, Reservation
-from gantline.core.policy import Policy
+from gantline.core.policy import Policy, parameter
 from gantline.core.snapshot import Snapshot
 
 # When each node has how much free: the calendar that Slurm's backfill keeps, as arrays for a kernel.

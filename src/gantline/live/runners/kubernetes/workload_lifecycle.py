@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import partial
 
+from gantline.core.cluster import Node
 from gantline.core.errors import RefusedError
 from gantline.core.inputs import Fault
-from gantline.core.nodes import Node
 from gantline.engine.executor import News
 from gantline.live.runners.kubernetes.access import Object
 from gantline.live.runners.kubernetes.client import ApiError

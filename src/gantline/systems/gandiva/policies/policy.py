@@ -9,10 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from gantline.core.constraints import parameter
 from gantline.core.memory import Memory
 from gantline.core.plan import Mode, Plan
-from gantline.core.policy import Policy
+from gantline.core.policy import Policy, parameter
 from gantline.core.snapshot import Snapshot
 from gantline.systems.gandiva.policies.homes import Homes, Packing, ServerRoom, against_fragments, for_locality
 

@@ -10,9 +10,8 @@ import numpy as np
 from gantline.core.arrays import Bools, Floats, Ints
 from gantline.core.columns import Option
 from gantline.core.errors import UsageError
-from gantline.core.jobs_now import Jobs
 from gantline.core.plan import ASSIGNMENT_DEFAULTS, Assignments, Plan
-from gantline.core.snapshot import Snapshot
+from gantline.core.snapshot import Jobs, Snapshot
 from gantline.models.sharing.throughput_model import ThroughputModel
 from gantline.systems.gavel.policies.instance import Entity, Instance
 

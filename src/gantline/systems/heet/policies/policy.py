@@ -10,10 +10,9 @@ from typing import Any
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 
-from gantline.core.constraints import parameter
 from gantline.core.phases import CHECKPOINTING
 from gantline.core.plan import Assignments, Plan
-from gantline.core.policy import Policy
+from gantline.core.policy import Policy, parameter
 from gantline.core.snapshot import Snapshot
 from gantline.systems.heet.policies.variants import HeetVariants, Variant, put_to_the_test, read_variants
 

@@ -11,11 +11,10 @@ from typing import NamedTuple
 import numpy as np
 
 from gantline.core.arrays import Floats
-from gantline.core.constraints import parameter
 from gantline.core.errors import RefusedError, UsageError
 from gantline.core.options import Option
 from gantline.core.plan import Assignment, Misfit, Mode, Plan
-from gantline.core.policy import OrderPolicy, Policy
+from gantline.core.policy import OrderPolicy, Policy, parameter
 from gantline.core.snapshot import Snapshot
 from gantline.models.sharing.pair_model import SCORE_NAMES, PairModel
 from gantline.systems.lucid.policies.profiler import BIN, FreeByNode, ProfilerShare, SubmissionCounts

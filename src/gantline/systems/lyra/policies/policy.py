@@ -12,13 +12,12 @@ from typing import Any
 import numpy as np
 
 from gantline.core.arrays import Bools, Floats, Ints
-from gantline.core.constraints import parameter
 from gantline.core.errors import UsageError
+from gantline.core.fields import seconds
 from gantline.core.plan import Assignments, Plan
-from gantline.core.policy import Policy
+from gantline.core.policy import Policy, parameter
 from gantline.core.rng import stream
 from gantline.core.snapshot import Snapshot
-from gantline.core.units import seconds
 from gantline.policies.elastic.pools import Pool, pools
 from gantline.systems.ffdl.policies import fill_choices
 from gantline.systems.lyra.policies.placement import place_jobs

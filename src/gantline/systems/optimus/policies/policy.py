@@ -9,10 +9,9 @@ from typing import Any
 import numpy as np
 
 from gantline.core.arrays import Floats, Ints
-from gantline.core.constraints import parameter
 from gantline.core.jit import kernel
 from gantline.core.plan import Assignment, Part, Plan
-from gantline.core.policy import Policy
+from gantline.core.policy import Policy, parameter
 from gantline.core.snapshot import Snapshot
 from gantline.models.model import overrides
 from gantline.models.parameter_servers import SERVER, WORKER

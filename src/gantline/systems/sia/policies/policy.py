@@ -9,10 +9,9 @@ import numpy as np
 
 from gantline.core.arrays import Bools, Floats, Ints
 from gantline.core.columns import Option
-from gantline.core.constraints import parameter
 from gantline.core.phases import PENDING, RUNNING, STARTING
 from gantline.core.plan import Assignments, Plan
-from gantline.core.policy import Policy
+from gantline.core.policy import Policy, parameter
 from gantline.core.snapshot import Snapshot
 from gantline.models.model import overrides
 from gantline.policies.elastic.layouts import LAYOUT, LAYOUTS, MOVE_COST, NamedDevices, TypeLayout

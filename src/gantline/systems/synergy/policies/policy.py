@@ -9,10 +9,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from gantline.core.arrays import Floats, Ints
-from gantline.core.constraints import parameter
 from gantline.core.errors import RefusedError
 from gantline.core.plan import Assignment, Plan
-from gantline.core.policy import Policy
+from gantline.core.policy import Policy, parameter
 from gantline.core.snapshot import Snapshot
 from gantline.models.sensitivity import Sensitivity, SensitivityProfile
 from gantline.policies.elastic.pools import by_node, free_or_held_by

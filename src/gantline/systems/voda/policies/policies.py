@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from gantline.core.arrays import Floats, Ints
-from gantline.core.constraints import parameter
 from gantline.core.plan import Plan
+from gantline.core.policy import parameter
 from gantline.core.snapshot import Snapshot
 from gantline.policies.elastic.layouts import LaysOut
 from gantline.policies.elastic.policies import compact, grow_by_gain, grow_in_turns, in_order, order_by, worth_it
