@@ -24,9 +24,9 @@ from gantline.engine.dense.heap import HEAPS, Heaps, heaps
 from gantline.engine.dense.keys import Key
 from gantline.engine.dense.low_ranks import Pass, PassCount, PassLine
 from gantline.engine.dense.queues import Lane, Lanes, queues
-from gantline.engine.dense.records import RECORD_FLOATS, RECORD_INTS, Record, Records
+from gantline.engine.dense.records import Record, Records
 from gantline.engine.drivers.loop_clock import LoopTime, Outcome, clock, count_in
-from gantline.engine.drivers.record_loop import OnRecords, aligned, motion_of, run_records
+from gantline.engine.drivers.record_loop import NUMBERS, OnRecords, blank, motion_of, run_records
 from gantline.engine.drivers.simulation import Simulation
 from gantline.engine.lists import RowCount
 from gantline.engine.log import Interval, Log, LogSize
@@ -59,9 +59,9 @@ class JobWindow:
             np.zeros((len(PassLine), gpus + 1), dtype=np.int64), np.zeros(len(PassCount), dtype=np.int64), motion_of(state, key)
         )
         self.plan = forecast(0.0, 0, gpus, False)
-        self.ds, self.number = devices(NI, state.rule.one_node), np.zeros(len(RowCount) + 1, dtype=np.int64)
+        self.ds, self.number = devices(NI, state.rule.one_node), np.zeros(NUMBERS, dtype=np.int64)
         self.rows: Ints = np.zeros(0, dtype=np.int64)  # what each line of the window is called in the whole run
-        self.jobs = _blank(0)
+        self.jobs = blank(0)
         self.heaps = heaps(self.jobs)
         self.queues, _ = queues(np.zeros(0, dtype=np.int64))
         self.room = 2 * gpus + 65536
@@ -98,7 +98,7 @@ class JobWindow:
     def _take(self, block: Tables) -> None:
         """Put the rows of a block behind those that are here."""
         old, fresh = len(self.rows), block.F.shape[1]
-        jobs = _blank(old + fresh)
+        jobs = blank(old + fresh)
         jobs.f[:old], jobs.i[:old] = self.jobs.f, self.jobs.i
         needs = np.concatenate([self.jobs.i[:, Record.NEED].astype(np.int64), block.I[Job.GPUS]])
         lanes, lane_of = queues(needs)
@@ -142,11 +142,6 @@ class JobWindow:
         self.jobs.i[LI[Interval.ROW, stay], Record.INTERVAL] = np.arange(len(stay))
         log.LI[:, : len(stay)], log.LF[:, : len(stay)] = LI[:, stay], LF[:, stay]
         log.LN[LogSize.INTERVALS], log.LN[LogSize.DEVICES], self.open = len(stay), 0, numbers
-
-
-def _blank(rows: int) -> Records:
-    f, i = np.zeros(rows * RECORD_FLOATS + 8), np.zeros(rows * RECORD_INTS + 16, dtype=np.int32)
-    return Records(aligned(f, RECORD_FLOATS), aligned(i, RECORD_INTS))
 
 
 def _moved_heaps(old: Heaps, place: NDArray[np.int64], jobs: Records) -> Heaps:
