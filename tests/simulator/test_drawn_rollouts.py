@@ -11,9 +11,9 @@ from gantline.core.phases import Phase
 from gantline.core.snapshot import Snapshot
 from gantline.engine.drivers.journal import Journal
 from gantline.models.profiles.profiled_model import ProfiledModel
+from gantline.models.uncertainty import Uncertainty
 from gantline.simulator.roll_forward import copied
 from gantline.simulator.rollout import rollout
-from gantline.simulator.uncertainty import Uncertainty
 
 SURE = Uncertainty(0.0)
 

@@ -28,9 +28,9 @@ from gantline.engine.drivers.acknowledged import Acknowledged
 from gantline.engine.drivers.executors import MeasuredExecutor
 from gantline.engine.drivers.futures import LEAST, RecordFutures, Rolled, runs_steadily
 from gantline.engine.drivers.key_reading import read_key
-from gantline.engine.drivers.loop_clock import take_order
 from gantline.engine.drivers.record_loop import why_not_on_records
 from gantline.engine.drivers.simulation import Simulation
+from gantline.engine.drivers.six_steps import take_order
 from gantline.engine.drivers.stepping import Driver, Virtual
 from gantline.engine.engine import Engine
 from gantline.engine.gang import open_interval, set_due

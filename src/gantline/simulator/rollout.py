@@ -25,9 +25,9 @@ from gantline.core.rng import stream
 from gantline.core.snapshot import Snapshot
 from gantline.engine.assembly.run_rules import RunRules
 from gantline.engine.drivers.futures import Newcomer, Rolled
+from gantline.models.uncertainty import Uncertainty
 from gantline.policies.admission.rules import find_admission
 from gantline.simulator.roll_forward import AS_IT_IS, RollForward, StartingPoint
-from gantline.simulator.uncertainty import Uncertainty
 from gantline.traces.files.policies import GivenPlacement, policy_of
 
 # --- newcomers as columns -----------------------------------------------------------------------------------------------

@@ -9,22 +9,21 @@ from dataclasses import dataclass
 import numpy as np
 
 from gantline.core.arrays import Bools, Floats, Ints
-from gantline.core.columns import OPTION_FLOATS, Device, Job, Node
+from gantline.core.columns import Device, Job, Node
 from gantline.core.constants import Constants
 from gantline.core.jit import kernel_from_zero as kernel
+from gantline.core.options import OptionTable
 from gantline.core.phases import HELD_BACK, PENDING, RUNNING
-from gantline.engine.declared_key import LinearKey, coefficients
+from gantline.engine.declared_key import LinearKey
 from gantline.engine.dense.backfill import INSTANT, forecast
 from gantline.engine.dense.devices import ChainLink, Devices, Total, devices, reclaim
 from gantline.engine.dense.gangs import LoopSetting, set_due, to_lines
 from gantline.engine.dense.heap import HEAPS, LEVEL, RANK, Heaps, heaps, put
-from gantline.engine.dense.keys import Key, key_of, next_level
-from gantline.engine.dense.low_ranks import Motion, Pass, PassCount, PassLine, rank_key
+from gantline.engine.dense.low_ranks import Motion, rank_key
 from gantline.engine.dense.queues import enter, queues
-from gantline.engine.dense.records import Record, Records
-from gantline.engine.drivers import loop_clock
-from gantline.engine.drivers.loop_clock import LoopBounds, LoopCount, LoopTime, Outcome
-from gantline.engine.drivers.record_loop import DEMAND, INPUTS, NUMBERS, OnRecords, blank, finish, motion_of, run_records
+from gantline.engine.dense.records import Record, Records, key_of, next_level
+from gantline.engine.drivers.record_loop import DEMAND, INPUTS, NUMBERS, OnRecords, blank_records, finish, key_and_pass, run_records
+from gantline.engine.drivers.six_steps import LoopBounds, LoopCount, LoopTime, Outcome, clock_of
 from gantline.engine.lists import RowCount
 from gantline.engine.log import Interval, Log, LogSize
 from gantline.engine.settings import Switch
@@ -95,14 +94,14 @@ class RecordFutures:
     def __init__(self, state: State, rows: Ints, key: LinearKey, bounds: LoopBounds, held: int, newcomers: Sequence[Floats]) -> None:
         """The `rows` of the snapshot, of which the last `held` are not let in yet; `newcomers` are those of every future."""
         t, now = state.tables, state.now
-        self.state, self._jobs, self._log, self._clock = state, len(rows), Log(), loop_clock.clock(state.regime, bounds)
+        self.state, self._jobs, self._log, self._clock = state, len(rows), Log(), clock_of(state.regime, bounds)
         self._clock.time[LoopTime.NOW] = self._clock.time[LoopTime.WAKE] = now
         self._clock.number[LoopCount.TRACK_HIGH] = len(rows)
         needs, more = t.I[Job.GPUS, rows], max((each.shape[1] for each in newcomers), default=0)
         asked = np.unique(np.concatenate([each[Newcomer.NEED].astype(np.int64) for each in newcomers])) if more else needs[:0]
         qs, lane_of = queues(np.concatenate([needs, np.repeat(asked, more)]))
         self._lane_of = dict(zip(np.concatenate([needs, np.repeat(asked, more)]).tolist(), lane_of.tolist()))
-        jobs, ds, count = blank(len(rows) + more), devices(t.NI, state.rule.one_node), len(rows)
+        jobs, ds, count = blank_records(len(rows) + more), devices(t.NI, state.rule.one_node), len(rows)
         f, i = jobs.f, jobs.i
         to_lines(t.F[:, rows], t.I[:, rows], lane_of[:count], f[:count], i[:count])
         f[count:, [Record.FIRST_START, Record.FINISH]] = np.nan
@@ -119,14 +118,14 @@ class RecordFutures:
         for row in runs.tolist():
             i[row, Record.SEGMENT] = _chain(state, ds, rows[row])
         self._least = f[:count, Record.DONE] + f[:count, Record.RATE] * np.maximum(0.0, now - f[:count, Record.SINCE]) + LEAST
-        rates = np.ones((OPTION_FLOATS, count + more))
+        rates = OptionTable.blank(count + more).F
+        rates[:] = 1.0
         rates[:, :count] = t.options.F[:, t.I[Job.OPTION_FIRST, rows]]
         width = min(int(t.NI[Node.GPUS].sum()), count + more) + 1
-        work = Pass(np.zeros((len(PassLine), width), dtype=np.int64), np.zeros(len(PassCount), dtype=np.int64), motion_of(state, key))
+        declared, work = key_and_pass(state, key, width)
         if key.moves and ((f[runs, Record.RATE] != 1.0) | (f[runs, Record.SINCE] > now)).any():  # their keys move differently
             work.motion[Motion.RISE], work.motion[Motion.ANEW] = 0.0, 1.0
         work.motion[Motion.WHOLE] = 0.0
-        declared = Key(coefficients(key), np.array(key.thresholds, dtype=np.float64))
         setting = LoopSetting(state.SI, state.SF, rates)
         plan = forecast(0.0, 0, width - 1, False)
         self._room = 2 * width + 65536

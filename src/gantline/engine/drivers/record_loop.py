@@ -21,14 +21,22 @@ from gantline.engine.dense.backfill import INSTANT, Promises, fill_gaps, forecas
 from gantline.engine.dense.devices import MOST_DEVICES, ChainLink, Devices, devices
 from gantline.engine.dense.gangs import LoopSetting, complete, next_due, set_due, to_columns, to_lines
 from gantline.engine.dense.heap import DUE, LEVEL, RANK, Heaps, drop, first, heaps, put
-from gantline.engine.dense.keys import Key, key_at, key_of, next_level, slope
 from gantline.engine.dense.low_ranks import Motion, Pass, PassCount, PassLine, rank_key
 from gantline.engine.dense.queues import Lane, Lanes, enter, key_behind, queues
-from gantline.engine.dense.records import RECORD_FLOATS, RECORD_INTS, Record, Records
+from gantline.engine.dense.records import RECORD_FLOATS, RECORD_INTS, Key, Record, Records, key_at, key_of, next_level, slope
 from gantline.engine.dense.walk import walk, walk_without_stops
-from gantline.engine.drivers import loop_clock
-from gantline.engine.drivers.loop_clock import LoopBounds, LoopClock, LoopCount, LoopTime, Outcome, count_in, take_order
-from gantline.engine.drivers.six_steps import Verbs, loop_over
+from gantline.engine.drivers.six_steps import (
+    LoopBounds,
+    LoopClock,
+    LoopCount,
+    LoopTime,
+    Outcome,
+    Verbs,
+    clock_of,
+    count_in,
+    loop_over,
+    take_order,
+)
 from gantline.engine.drivers.stepping import Standstill
 from gantline.engine.engine import Engine
 from gantline.engine.lists import RowCount
@@ -236,16 +244,13 @@ def _compiled(name: str, **known: Any) -> Any:
 run_with_stops = _compiled("with_stops")
 run_in_order = _compiled("in_order", PREEMPTS=False, walk=walk_without_stops)
 run_with_promises = _compiled("with_promises", PREEMPTS=False, PROMISES=True)
-run_with_both = _compiled("with_both", PROMISES=True)
 
 
 def run_records(on: OnRecords, number: Ints, clock: LoopClock) -> int:
     """Run until everything has ended (or a bound is reached); comes back early when the log is full."""
-    if on.setting.SI[Switch.PREEMPT] == 1:
-        loop = run_with_both if on.plan.promises > 0.0 else run_with_stops
-    else:
-        loop = run_with_promises if on.plan.promises > 0.0 else run_in_order
-    return int(loop(on, number, clock))
+    if on.plan.promises > 0.0:  # which stop nothing
+        return int(run_with_promises(on, number, clock))
+    return int(run_with_stops(on, number, clock) if on.setting.SI[Switch.PREEMPT] == 1 else run_in_order(on, number, clock))
 
 
 # --- from the tables to the records, and back when the loop ends --------------------------------------------------------
@@ -287,24 +292,22 @@ def at_asked_speed(state: State) -> bool:
 
 
 def run_on_records(engine: Engine, key: LinearKey, bounds: LoopBounds) -> int:
-    """Run to the end without calling back, but to make room in the log; how it ended (see `loop_clock`)."""
+    """Run to the end without calling back, but to make room in the log; how it ended (an `Outcome`)."""
     state = engine.state
     take_order(state, engine.policy)
     t, log = state.tables, state.log
-    clock = loop_clock.clock(state.regime, bounds)
+    clock = clock_of(state.regime, bounds)
     qs, lane_of = queues(t.I[Job.GPUS], key.promises > 0.0)
-    jobs = records_of(state, lane_of)
+    jobs = blank_records(t.F.shape[1])
+    to_lines(t.F, t.I, lane_of, jobs.f, jobs.i)
     ds = devices(t.NI, state.rule.one_node)
     width = min(int(t.NI[Node.GPUS].sum()), jobs.f.shape[0]) + 1
     setting = LoopSetting(state.SI, state.SF, t.options.F)
-    declared = Key(coefficients(key), np.array(key.thresholds, dtype=np.float64))
-    work = Pass(np.zeros((len(PassLine), width), dtype=np.int64), np.zeros(len(PassCount), dtype=np.int64), motion_of(state, key))
+    declared, work = key_and_pass(state, key, width)
     work.motion[Motion.WHOLE] = _whole(state, key)
     plan = forecast(key.promises, jobs.f.shape[0], int(t.NI[Node.GPUS].sum()), _as_planned(state, key))
     on = OnRecords(jobs, heaps(jobs), qs, ds, log.columns, setting, declared, work, plan)
     number, room = np.zeros(NUMBERS, dtype=np.int64), 2 * width + 65536
-    if bounds.on_progress is None:  # it need not come back in between
-        log.reserve(*_expected(state, room))
     code = Outcome.NEED_LOG
     standstill = Standstill(engine)
     while code == Outcome.NEED_LOG and not stands_still(standstill, jobs, number, float(clock.time[LoopTime.NOW])):
@@ -322,16 +325,6 @@ def stands_still(guard: Standstill, jobs: Records, number: Ints, now: float) -> 
     """Whether no job on the records has worked since the last look, and none is to come."""
     attained = jobs.f[:, Record.SERVICE] + np.where(jobs.i[:, Record.STATE] == RUNNING, np.maximum(0.0, now - jobs.f[:, Record.SINCE]), 0.0)
     return guard.is_here(now, attained, to_come=bool(number[RowCount.NEXT] < len(attained)))
-
-
-def _expected(state: State, room: int) -> tuple[int, int]:
-    """Intervals and devices to reserve at once: all if no gang can be stopped, else many, wide gangs more often than others.
-
-    Memory that is not written to costs nothing.
-    """
-    jobs, gpus = state.tables.I.shape[1], int(state.tables.I[Job.GPUS].sum())
-    times = min(24.0, max(1.0, 4e6 / max(jobs, 1))) if state.SI[Switch.PREEMPT] else 1.0
-    return int(jobs * times) + room, int(gpus * times * (1.0 if times == 1.0 else 4.0)) + room
 
 
 def _as_planned(state: State, key: LinearKey) -> bool:
@@ -377,25 +370,22 @@ def _whole(state: State, key: LinearKey) -> float:
     return above if end * above < 2.0**52 and not F[Job.SERVICE].any() else 0.0
 
 
-def records_of(state: State, lane_of: Ints) -> Records:
-    """The lines of all rows, each in whole cache lines."""
-    F, I = state.tables.F, state.tables.I
-    jobs = blank(F.shape[1])
-    to_lines(F, I, lane_of, jobs.f, jobs.i)
-    return jobs
+def key_and_pass(state: State, key: LinearKey, width: int) -> tuple[Key, Pass]:
+    """A key as kernels take it, and what a pass over that many gangs writes down."""
+    line, number = np.zeros((len(PassLine), width), dtype=np.int64), np.zeros(len(PassCount), dtype=np.int64)
+    return Key(coefficients(key), np.array(key.thresholds, dtype=np.float64)), Pass(line, number, motion_of(state, key))
 
 
-def blank(rows: int) -> Records:
-    """Lines of zeros."""
-    f, i = np.zeros(rows * RECORD_FLOATS + 8), np.zeros(rows * RECORD_INTS + 16, dtype=np.int32)
-    return Records(aligned(f, RECORD_FLOATS), aligned(i, RECORD_INTS))
+def blank_records(rows: int) -> Records:
+    """Lines for so many rows, each in whole cache lines."""
+    return Records(_aligned(rows, RECORD_FLOATS, np.float64), _aligned(rows, RECORD_INTS, np.int32))
 
 
-def aligned(numbers: np.ndarray, width: int) -> np.ndarray:
-    """Lines of that width out of fresh memory, the first at the beginning of a cache line."""
-    skip = -numbers.ctypes.data % 64 // numbers.itemsize
-    rows = (len(numbers) - 64 // numbers.itemsize) // width
-    return numbers[skip : skip + rows * width].reshape(rows, width)
+def _aligned(rows: int, width: int, kind: Any) -> np.ndarray:
+    """Lines of that width, the first at the beginning of a cache line."""
+    memory = np.empty(rows * width * np.dtype(kind).itemsize + 64, dtype=np.uint8)
+    skip = -memory.ctypes.data % 64
+    return memory[skip : len(memory) - 64 + skip].view(kind).reshape(rows, width)
 
 
 def write_back(state: State, jobs: Records, qs: Lanes, ds: Devices, number: Ints) -> None:

@@ -29,7 +29,7 @@ from gantline.lab.questions.forecast import SAMPLES, Forecast, Setup, Stretch, f
 from gantline.lab.questions.past import REPLICAS, past_what_if
 from gantline.lab.questions.what_if import what_if
 from gantline.models.profiles.profiled_model import ProfiledModel
-from gantline.simulator.uncertainty import Uncertainty
+from gantline.models.uncertainty import Uncertainty
 from gantline.traces.files.policies import load_policy
 from gantline.traces.files.speeds import read_bundle
 from gantline.traces.trace import Trace

@@ -19,8 +19,8 @@ from gantline.core.snapshot import Snapshot
 from gantline.core.tables import Tables, tables_behind
 from gantline.core.units import human_seconds
 from gantline.lab.questions.newcomers import PastJob, like_the_past
+from gantline.models.uncertainty import Uncertainty
 from gantline.simulator.rollout import Candidate, Futures, Newcomers, rollout
-from gantline.simulator.uncertainty import Uncertainty
 from gantline.traces.files.policies import GivenPlacement
 
 SAMPLES = 40

@@ -23,9 +23,9 @@ from gantline.core.policy import Policy
 from gantline.core.snapshot import Snapshot
 from gantline.core.units import human_seconds
 from gantline.lab.questions.newcomers import LikeThePast, tell_how_others_come
+from gantline.models.uncertainty import Uncertainty
 from gantline.policies.admission.rules import find_admission
 from gantline.simulator.rollout import Candidate, Futures, Newcomers, rollout
-from gantline.simulator.uncertainty import Uncertainty
 from gantline.traces.files.policies import load_placement, load_policy
 
 # --- every policy of the portfolio behind every admission rule ----------------------------------------------------------
