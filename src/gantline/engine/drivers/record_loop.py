@@ -381,7 +381,7 @@ def blank_records(rows: int) -> Records:
     return Records(_aligned(rows, RECORD_FLOATS, np.float64), _aligned(rows, RECORD_INTS, np.int32))
 
 
-def _aligned(rows: int, width: int, kind: Any) -> np.ndarray:
+def _aligned(rows: int, width: int, kind: Any) -> Any:
     """Lines of that width, the first at the beginning of a cache line."""
     memory = np.empty(rows * width * np.dtype(kind).itemsize + 64, dtype=np.uint8)
     skip = -memory.ctypes.data % 64
