@@ -72,7 +72,7 @@ mutants: $(DEV) ## plant defects one by one; which of them do the nearest tests 
 # The lowest versions belong to the lowest Python.
 test-lowest test-lowest-small: PYTHON = $(or $(shell python3.11 -c '' 2> /dev/null && echo python3.11),python3)
 # A few files for each library whose versions matter.
-LOWEST_SMALL := tests/core/test_machine_code.py tests/traces/test_import_logs.py tests/models/solvers/test_choice_states.py \
+LOWEST_SMALL := tests/core/test_machine_code.py tests/traces/test_import_logs.py tests/models/solvers/test_matchings.py \
 	tests/simulator/test_against_plain.py tests/lab/report/test_rundir.py tests/lab/report/test_figures.py tests/lab/report/test_stored_runs.py \
 	tests/cli/test_main.py tests/live/test_spec.py tests/live/test_store.py tests/live/service/test_roles.py
 
