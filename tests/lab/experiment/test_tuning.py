@@ -7,6 +7,7 @@ from pathlib import Path
 
 import polars as pl
 import pytest
+from tests.typed import typed
 
 import gantline
 from gantline.cli.main import main
@@ -263,7 +264,7 @@ def test_the_command_ends_with_a_table_a_sentence_a_figure_and_a_file(
     assert "tuning/best.yaml, for --policy" in told.err
     assert (tmp_path / "tuning" / "figures" / "search.png").is_file()
     assert pl.read_parquet(tmp_path / "tuning" / "trials.parquet").height == 2
-    assert main(["simulate", "day", "--cluster", "8x8", "--policy", "tuning/best.yaml"]) == 0
+    assert typed("simulate day --cluster 8x8 --policy tuning/best.yaml") == 0
     assert main([*asked, "-o", "json"]) == 0
     assert '"held_back"' in capsys.readouterr().out
     same = gantline.tune("planted.py", {"generate": "day", "settings": BUSY}, "4x4", {"setpoint": (5, 50000, "log")}, trials=2, seeds=2)

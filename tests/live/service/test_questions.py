@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import json
+import time
+from collections.abc import Iterator
+from datetime import datetime
 from pathlib import Path
 
+import httpx
 import pytest
-from tests.live.service.asking import becomes
-from tests.live.service.conftest import Running
+from tests.live.service.asking import becomes, cancel, started
+from tests.live.service.conftest import LIMIT, Running, until
+from tests.typed import typed
 
-from gantline.cli.main import main
-from gantline.core.errors import NotFoundError, RefusedError
+from gantline.cli.live.cluster import wall_time
+from gantline.core.errors import GantlineError, NotFoundError, RefusedError, UsageError
 from gantline.live.service import questions as asking
+from gantline.live.service.client import Client
 from gantline.simulator.simulate import simulate
 
 
@@ -83,7 +89,7 @@ def test_the_past_is_a_trace_that_the_simulator_reads(service: Running, tmp_path
     row = {job["job"]: job for job in told["jobs"]}[id]
     assert row["arrival"] <= row["started"] <= row["ended"]
     assert len(told["limits"]) >= 3
-    assert main(["history", str(tmp_path / "past.csv"), "--home", str(service.home)]) == 0
+    assert typed(f"history {tmp_path}/past.csv --home {service.home}") == 0
     assert "only jobs that succeeded" in capsys.readouterr().err
     run = simulate(tmp_path / "past.csv", "cpu:1x4", "fifo")
     assert id in run.jobs["job"].to_list()
@@ -93,5 +99,169 @@ def test_a_folder_of_a_service_replays(service: Running, capsys: pytest.CaptureF
     client = service.client()
     id = client.submit(["true"], name="again")[0]
     becomes(client, id, "succeeded")
-    assert main(["replay", str(service.home), "-o", "json"]) == 0, capsys.readouterr().err
+    assert typed(f"replay {service.home} -o json") == 0, capsys.readouterr().err
     assert json.loads(capsys.readouterr().out)["same"] is True
+
+
+# Lists of jobs: searched, sorted, paged, with places and expected starts, and sent once; several things changed at once.
+
+
+@pytest.fixture(scope="module")
+def queue(service: Running) -> Iterator[list[str]]:
+    """Three jobs that wait behind one that holds everything."""
+    owner = service.client()
+    holder = started(owner, name="holder", resources={"gpus": 4}, estimate="1h")
+    waiting = [
+        owner.submit(["true"], name=name, resources={"gpus": gpus}, estimate="10m", labels={"team": team})[0]
+        for name, gpus, team in (("Train bert", 2, "nlp"), ("eval", 3, "vision"), ("train vit", 1, "vision"))
+    ]
+    yield [holder, *waiting]
+    left = [job["id"] for job in owner.jobs() if job["ended"] is None]
+    cancel(owner, *left)
+
+
+def ids(found: list[dict[str, object]]) -> list[object]:
+    return [job["id"] for job in found]
+
+
+def test_lists_are_searched_sorted_and_paged(owner: Client, queue: list[str]) -> None:
+    holder, bert, evaluation, vit = queue
+    assert ids(owner.jobs(q="TRAIN")) == [bert, vit]
+    assert ids(owner.jobs(q="team=vis")) == [evaluation, vit]
+    assert ids(owner.jobs(sort="gpus")) == [vit, bert, evaluation, holder]
+    assert ids(owner.jobs(sort="-gpus", limit=2)) == [holder, evaluation]
+    assert ids(owner.jobs(sort="-gpus", limit=2, offset=2)) == [bert, vit]
+    assert ids(owner.jobs(sort="position"))[:3] == [bert, evaluation, vit], "jobs without a place come last"
+    assert ids(owner.jobs(sort="-started"))[0] == holder
+    for wrong in ({"sort": "colour"}, {"sort": "gpus", "before": bert}, {"offset": 1}):
+        with pytest.raises((NotFoundError, UsageError)):
+            owner.jobs(**wrong)
+
+
+def test_jobs_that_wait_have_a_place_and_in_time_an_expected_start(owner: Client, queue: list[str]) -> None:
+    found = {job["id"]: job for job in owner.jobs(id=queue)}
+    assert [found[id]["position"] for id in queue] == [None, 1, 2, 3]
+    listing = until(lambda: (now := owner.listing(forecast=True))["forecast"]["status"] == "ready" and now, "a forecast")
+    jobs = {job["id"]: job for job in listing["jobs"]}
+    assert jobs[queue[0]]["start_p50"] is None, "it runs"
+    for id in queue[1:]:
+        assert jobs[id]["submitted"] < jobs[id]["start_p50"] <= jobs[id]["start_p90"]
+        one = owner.explain(id, wait=True)["forecast"]
+        assert (one["starts_at_p50"], one["starts_at_p90"]) == (jobs[id]["start_p50"], jobs[id]["start_p90"])
+
+
+def test_a_list_is_compressed_and_sent_once(service: Running) -> None:
+    with httpx.Client(base_url=service.url, headers={"Authorization": f"Bearer {service.token}"}, trust_env=False, timeout=LIMIT) as http:
+        found = http.get("/v1/policies")
+        assert found.headers["content-encoding"] == "gzip"
+        assert {"fifo", "las"} <= {one["name"] for one in found.json()["policies"]}
+        assert "Infinity" not in found.text, "browsers cannot read that"
+        assert http.get("/v1/policies", headers={"If-None-Match": found.headers["etag"]}).status_code == 304
+        assert "content-encoding" not in http.get("/v1/policies", headers={"Accept-Encoding": "gzip;q=0"}).headers
+
+
+def test_several_jobs_change_alike_or_none_does(owner: Client, queue: list[str]) -> None:
+    _, bert, evaluation, _ = queue
+    (over,) = owner.submit(["true"], name="over")
+    cancel(owner, over)
+    assert owner.set_many([bert, evaluation], priority=7) == [bert, evaluation]
+    with pytest.raises(RefusedError, match="has ended"):
+        owner.set_many([bert, over], priority=9)
+    assert [job["priority"] for job in owner.jobs(id=[bert, evaluation])] == [7.0, 7.0]
+
+
+def test_several_nodes_are_cordoned_or_none_is(owner: Client) -> None:
+    with pytest.raises(NotFoundError):
+        owner.cordon("cpu:0", "no-such")
+    assert owner.nodes()[0]["cordoned"] == []
+    owner.cordon("cpu:0", "cpu:3")
+    assert owner.nodes()[0]["cordoned"] == ["cpu:0", "cpu:3"]
+    owner.uncordon("cpu:0", "cpu:3")
+    assert owner.nodes()[0]["cordoned"] == []
+
+
+def test_another_policy_is_previewed_with_its_parameters(owner: Client, queue: list[str]) -> None:
+    found = owner.what_if("las", samples=4, settings={"service": "time"})
+    assert {one["metric"] for one in found["differences"]} == {"jct_mean", "wait_mean", "makespan"}
+    for one in found["differences"]:
+        assert one["low"] <= one["high"]
+    with pytest.raises(UsageError, match="colour"):
+        owner.what_if("las", samples=4, settings={"colour": "red"})
+
+
+def test_a_queue_means_itself_and_those_below_it_and_none_whose_name_begins_alike(owner: Client) -> None:
+    """Lists, and what a search leaves out."""
+    jobs = {}
+    for name in ("prod", "prod/nlp", "production", "prod-2"):
+        owner.set_queue(name)
+        (jobs[name],) = owner.submit(["sleep", "600"], queue=name)
+    assert ids(owner.jobs(queue="prod")) == [jobs["prod"], jobs["prod/nlp"]]
+    assert ids(owner.jobs(queue="production")) == [jobs["production"]]
+    assert ids(owner.jobs(queue="prod/nlp")) == [jobs["prod/nlp"]]
+    assert ids(owner.jobs(queue="pro")) == []
+    cancel(owner, *jobs.values())
+    for name in reversed(jobs):
+        owner.drop_queue(name)
+
+
+# Windows over HTTP: who may reserve what, and what nodes, jobs and questions say of it.
+
+SLEEP = ["sleep", "600"]
+
+
+def test_reserved_devices_are_named_by_nodes_jobs_and_questions(owner: Client) -> None:
+    told = owner.reserve(7200.0, start=time.time() + 3600.0, gpus=2, name="maint")
+    assert (told["state"], told["places"]) == ("to come", ["cpu:2", "cpu:3"])
+    assert [one["name"] for one in owner.reservations()] == ["maint"]
+    (node,) = owner.nodes()
+    assert (node["reserved"], node["cordoned"]) == (["maint"], [])
+    assert [one["state"] for one in node["devices"]] == ["up", "up", "reserved", "reserved"]
+    (wide,) = owner.submit(SLEEP, resources={"gpus": 3})
+    job = until(lambda: (job := owner.job(wide))["reason"] == "window" and job)
+    assert "cpu:2, cpu:3 reserved as 'maint' from 20" in job["why"]
+    assert "its length is not known, so that it might not be over by then" in job["why"]
+    assert "reserved as 'maint'" in owner.get(f"/v1/jobs/{wide}/explain")["lines"][0]
+    owner.set(wide, estimate="10m")
+    becomes(owner, wide)
+    owner.cancel(wide)
+    assert owner.cancel_reservation("maint")["name"] == "maint"
+    assert owner.reservations() == []
+
+
+def test_a_window_for_a_queue_is_used_by_its_jobs(owner: Client) -> None:
+    owner.set_queue("prod")
+    owner.reserve(3600.0, places=["cpu:0", "cpu:1", "cpu:2"], name="prod-only", queues=["prod"])
+    others = [owner.submit(SLEEP)[0] for _ in range(2)]
+    (theirs,) = owner.submit(SLEEP, queue="prod", resources={"gpus": 2})
+    becomes(owner, theirs)
+    until(lambda: sorted(owner.job(one)["state"] for one in others) == ["pending", "running"])
+    assert set(owner.job(theirs)["devices"]) <= {"cpu:0", "cpu:1", "cpu:2"}
+    owner.cancel(*others, theirs)
+    owner.cancel_reservation("prod-only")
+
+
+def test_what_cannot_be_is_refused(owner: Client, service: Running) -> None:
+    with pytest.raises(RefusedError, match="5 devices are asked for, and 4 are up"):
+        owner.reserve(60.0, gpus=5)
+    with pytest.raises(NotFoundError, match="no queue 'prdo'"):
+        owner.reserve(60.0, gpus=1, queues=["prdo"])
+    with pytest.raises(NotFoundError, match=r"no user 'nobody-known' .*gantline token create nobody-known"):
+        owner.reserve(60.0, gpus=1, users=["nobody-known"])
+    with pytest.raises(UsageError, match="so many nodes"):
+        owner.reserve(60.0, gpus=1, nodes=1)
+    with pytest.raises(RefusedError, match="over already"):
+        owner.reserve(60.0, gpus=1, start=time.time() - 3600.0)
+    with pytest.raises(GantlineError, match="role"):
+        service.client("bo").reserve(60.0, gpus=1)
+    assert service.client("bo").reservations() == []
+
+
+def test_times_are_read_as_people_write_them() -> None:
+    now = datetime(2026, 11, 17, 15, 30).timestamp()
+    assert wall_time("18:00", now) == datetime(2026, 11, 17, 18, 0).timestamp()
+    assert wall_time("08:00", now) == datetime(2026, 11, 18, 8, 0).timestamp()
+    assert wall_time("2026-12-01T08:00", now) == datetime(2026, 12, 1, 8, 0).timestamp()
+    assert wall_time("+90m", now) == now + 5400.0
+    for odd in ("tomorrow", "25:00", "18:00:61", "2026-13-01"):
+        with pytest.raises(UsageError, match="--from"):
+            wall_time(odd, now)
