@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from tests.cli.conftest import Cli
-from tests.live.service.asking import becomes, started
-from tests.live.service.conftest import Running, until
+from tests.live.service.asking import becomes, cancel_all, started
+from tests.live.service.conftest import Running, serving, until
 
-from gantline.core.errors import RefusedError
 from gantline.live.service.client import Client
-from gantline.live.service.home import Home, Options
 
 
 @pytest.fixture(scope="module")
 def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
-    running = Running(Options(Home(tmp_path_factory.mktemp("home") / "gantline"), devices="cpu:4")).start()
+    running = serving(tmp_path_factory.mktemp("home") / "gantline", devices="cpu:4")
     yield running
     running.stop()
 
@@ -32,12 +29,7 @@ def owner(service: Running, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> 
         monkeypatch.delenv(name, raising=False)
     client = service.client()
     yield client
-    left = [job["id"] for job in client.jobs() if job["ended"] is None]
-    for id in left:
-        with contextlib.suppress(RefusedError):  # it may end at this moment
-            client.cancel(id)
-    if left:
-        client.wait(*left)
+    cancel_all(client)
 
 
 def table(text: str) -> list[dict[str, str]]:

@@ -14,7 +14,7 @@ import httpx
 import pytest
 from tests.cli.conftest import Cli
 from tests.cli.test_live import home, up, up_here
-from tests.live.service.conftest import Running
+from tests.live.service.conftest import Running, serving
 from tests.waiting import LIMIT, until
 
 from gantline.lab.report.rundir import read_run
@@ -27,7 +27,7 @@ from gantline.live.service.home import Home, Options
 def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
     """Five jobs and an array have ended; of them only the newest is at hand."""
     home = Home(tmp_path_factory.mktemp("home") / "gantline")
-    running = Running(Options(home, devices="cpu:4", keep={"jobs": 1})).start()
+    running = serving(home, devices="cpu:4", keep={"jobs": 1})
     owner, ann = running.client(), running.client("ann")
     jobs = [*owner.submit(["sh", "-c", "echo first"], name="first", labels={"team": "nlp"}), *ann.submit(["false"], name="anns")]
     jobs += [*owner.submit(["true"], array="0-1", name="tasks"), *owner.submit(["true"], name="last")]
@@ -135,7 +135,7 @@ def test_how_long_they_stay_is_remembered_and_output_goes_by_age(tmp_path: Path,
     assert said.code == 3
     assert "was removed: it ended longer ago than is kept" in said.err
     first.stop()
-    again = Running(Options(Home(tmp_path / "home"))).start()
+    again = serving(tmp_path / "home")
     assert again.client().status()["keep"] == {"age": 1e-3, "jobs": 10_000, "failure": ""}
     assert again.client().job(job)["state"] == "succeeded"
     said = cli(f"replay {tmp_path}/home")

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from tests.live.specs import ended, shell, state, until
+from tests.system.cluster_lives import Lives
 from tests.system.slurm import Allocated, allocated, missing
 
 from gantline.core.inputs import Action
@@ -162,3 +163,18 @@ def test_jobs_save_when_their_allocation_ends_and_go_on_in_the_next(tmp_path: Pa
         (tmp_path / "finish").touch()
         ended(scheduler, job)
         assert state(scheduler, job) == "succeeded"
+
+
+# A service in a Slurm allocation is killed at random instants: no job is lost, none runs twice, and the record can be replayed.
+
+
+@pytest.mark.timeout(3000)
+@pytest.mark.parametrize(("jobs", "kills"), [(8, 3), pytest.param(30, 30, marks=pytest.mark.long)])
+def test_jobs_outlive_services_that_are_killed(tmp_path: Path, jobs: int, kills: int) -> None:
+    with allocated(tmp_path / "slurm", "--cpus-per-task=2") as allocation:
+        env = {name: allocation.cluster.env[name] for name in ("SLURM_CONF", "PATH")}
+        lives = Lives(tmp_path, "slurm", {"slurm-job": allocation.job}, seed=23, env=env)
+        lives.run(jobs, kills)
+        lives.check()
+    taken = sorted(lives.adopted)
+    print(f"{kills} kills, {len(lives.known)} jobs; adopted after {taken[len(taken) // 2]:.1f} s, at most {taken[-1]:.1f} s")

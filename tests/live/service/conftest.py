@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib import import_module
 from pathlib import Path
+from typing import Any
 from unittest import mock
 
 import pytest
@@ -80,6 +81,11 @@ class Running:
         assert not self.thread.is_alive()
 
 
+def serving(home: Path | Home, **options: Any) -> Running:
+    """A service that has started."""
+    return Running(Options(home if isinstance(home, Home) else Home(home), **options)).start()
+
+
 def serve_here(options: Options) -> int:
     """`gantline up --detach` in a thread: loading what a service needs takes longer than what most tests ask of it."""
     print(Running(options).start(at_once=False).url)
@@ -107,9 +113,7 @@ def soon() -> Iterator[None]:
 
 @pytest.fixture(scope="module")
 def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
-    running = Running(
-        Options(Home(tmp_path_factory.mktemp("home", numbered=True) / "gantline"), devices="cpu:4", runner={"storage": "500MB/s"})
-    ).start()
+    running = serving(tmp_path_factory.mktemp("home") / "gantline", devices="cpu:4", runner={"storage": "500MB/s"})
     yield running
     running.stop()
 

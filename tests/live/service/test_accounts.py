@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from tests.live.service.asking import becomes, cancel, over, started, succeed
-from tests.live.service.conftest import Running, until
+from tests.live.service.conftest import Running, serving, until
 
 from gantline.core.errors import NotFoundError, RefusedError
 from gantline.live.runners.local import isolation as closing
@@ -28,7 +28,7 @@ def shared() -> Iterator[Running]:
     """A service that keeps users apart; its home lies where other accounts can get to."""
     place = Path(tempfile.mkdtemp(prefix="gantline-accounts-"))
     place.chmod(0o711)
-    running = Running(Options(Home(place / "home"), devices="cpu:4", run_as="users")).start()
+    running = serving(place / "home", devices="cpu:4", run_as="users")
     running.client().put("/v1/users/ann", {"account": "nobody"})
     running.client().put("/v1/users/ben", {"account": "daemon"})
     yield running
@@ -122,13 +122,13 @@ def home() -> Iterator[Home]:
 def test_how_jobs_run_is_remembered_in_the_home(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     """An upgrade starts the service without the option."""
     monkeypatch.delenv("GANTLINE_RUN_AS")
-    running = Running(Options(home, devices="cpu:1", run_as="service")).start()
+    running = serving(home, devices="cpu:1", run_as="service")
     carla = running.client("carla")
     client = running.client()
     client.submit(["sleep", "600"])
     (waits,) = carla.submit(["id", "-u"])
     running.stop()
-    running = Running(Options(home)).start()
+    running = serving(home)
     client = running.client()
     client.cancel("1")
     succeed(client, waits)
@@ -138,12 +138,12 @@ def test_how_jobs_run_is_remembered_in_the_home(home: Home, monkeypatch: pytest.
 
 @root
 def test_a_waiting_job_without_an_account_is_held_until_there_is_one(home: Home) -> None:
-    running = Running(Options(home, devices="cpu:1", run_as="service")).start()
+    running = serving(home, devices="cpu:1", run_as="service")
     client = running.client()
     (busy,) = client.submit(["sleep", "600"])
     (waits,) = running.client("carla").submit(["sh", "-c", "id -u"])
     running.stop(drain=False)
-    running = Running(Options(home, run_as="users")).start()
+    running = serving(home, run_as="users")
     client = running.client()
     becomes(client, waits, "held")
     assert client.job(waits)["reason"] == "account"
@@ -160,7 +160,7 @@ def test_a_waiting_job_without_an_account_is_held_until_there_is_one(home: Home)
 @root
 def test_an_account_that_goes_while_a_job_waits_holds_the_job(home: Home) -> None:
     """Found when the job is to begin: it is not failed either."""
-    running = Running(Options(home, devices="cpu:1", run_as="users")).start()
+    running = serving(home, devices="cpu:1", run_as="users")
     client = running.client()
     client.put("/v1/users/ann", {"account": "nobody"})
     (busy,) = client.submit(["sleep", "600"])
@@ -179,7 +179,7 @@ def test_an_account_that_goes_while_a_job_waits_holds_the_job(home: Home) -> Non
 def test_whose_jobs_run_as_root_is_decided_by_the_account_of_the_service(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("LOGNAME", "USER", "LNAME", "USERNAME"):
         monkeypatch.setenv(name, "ann")
-    running = Running(Options(home, devices="cpu:1", run_as="users")).start()
+    running = serving(home, devices="cpu:1", run_as="users")
     assert running.client().status()["user"] == "root"
     with pytest.raises(RefusedError, match="user 'ann' has no account"):
         running.client("ann").submit(["id", "-u"])
@@ -191,8 +191,8 @@ def test_a_home_that_accounts_cannot_get_to_is_refused(home: Home) -> None:
     closed = home.path.parent / "closed"
     closed.mkdir(mode=0o700)
     with pytest.raises(RefusedError, match=f"may not enter {closed}.*another --home"):
-        Running(Options(Home(closed / "a" / "home"), devices="cpu:1", run_as="users")).start()
-    Running(Options(Home(closed / "a" / "home"), devices="cpu:1", run_as="service")).start().stop()
+        serving(closed / "a" / "home", devices="cpu:1", run_as="users")
+    serving(closed / "a" / "home", devices="cpu:1", run_as="service").stop()
 
 
 def test_root_is_nobodys_account() -> None:
@@ -299,7 +299,7 @@ def test_a_job_whose_devices_cannot_be_closed_does_not_run(dev: Path, monkeypatc
     monkeypatch.setattr(closing, "DEV", dev)
     monkeypatch.setattr(closing, "_group_closes", lambda parent: True)
     monkeypatch.setattr("gantline.live.runners.local.runner.find_groups", lambda: Groups(1, {"devices": str(lost / ("x" * 300))}))
-    running = Running(Options(Home(dev.parent / "home"), devices="h200:2", run_as="users")).start()
+    running = serving(dev.parent / "home", devices="h200:2", run_as="users")
     try:
         running.client().put("/v1/users/ann", {"account": "nobody"})
         (job,) = running.client("ann").submit(["true"], **HOLDS)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from tests.live.service.asking import over, succeed
-from tests.live.service.conftest import Running, until
+from tests.live.service.conftest import Running, serving, until
 
 from gantline.core.errors import NotFoundError, RefusedError
 from gantline.live.runners.local.files import read_json
@@ -25,7 +25,7 @@ Turn = Callable[[Home, Path], None]
 
 
 def served(home: Home, **more: object) -> Running:
-    return Running(Options(home, devices="cpu:2", **more)).start()  # type: ignore[arg-type]
+    return serving(home, devices="cpu:2", **more)  # type: ignore[arg-type]
 
 
 def run_one(client: Client, line: str = "echo ran") -> str:
@@ -227,7 +227,7 @@ def test_a_plain_copy_of_a_young_home_has_its_jobs(tmp_path: Path) -> None:
 
 def run_one_in(home: Home, store: str = "") -> str:
     """A service in which one job runs; its output."""
-    running = Running(Options(home, devices="cpu:1", store=store)).start()
+    running = serving(home, devices="cpu:1", store=store)
     client = running.client()
     (job,) = client.submit(["sh", "-c", "echo $$"])
     succeed(client, job)
@@ -241,7 +241,7 @@ def test_a_fresh_store_does_not_take_the_jobs_of_another_for_its_own(tmp_path: P
     first = run_one_in(home)
     home.store.rename(tmp_path / "old.sqlite")
     with pytest.raises(RefusedError, match=r"holds the jobs of another store.*gantline repair"):
-        Running(Options(home, devices="cpu:1")).start()
+        serving(home, devices="cpu:1")
     (planned,) = mend(home, dry_run=True)
     assert home.jobs.is_dir()
     assert mend(home) == [planned]
@@ -273,7 +273,7 @@ def test_nothing_is_moved_where_the_database_cannot_be_read(tmp_path: Path, harm
         else:
             assert [one.done for one in mend(home, dry_run=dry_run)] == [""]
     with pytest.raises(RefusedError, match="gantline restore FILE"):
-        Running(Options(home, devices="cpu:1")).start()
+        serving(home, devices="cpu:1")
     assert (home.jobs / "1" / "1" / "log").is_file()
     assert [one.name for one in home.path.glob("jobs*")] == ["jobs"]
 
@@ -283,7 +283,7 @@ def test_the_jobs_of_an_older_version_are_adopted_by_their_store(tmp_path: Path)
     run_one_in(home)
     (home.jobs / "store").unlink()  # as earlier versions left it
     assert mend(home) == []
-    Running(Options(home)).start().stop()
+    serving(home).stop()
     store = SqlStore.open(home.store, write=False)
     assert (home.jobs / "store").read_text().split()[0] == store.identity
     store.close()
@@ -291,8 +291,8 @@ def test_the_jobs_of_an_older_version_are_adopted_by_their_store(tmp_path: Path)
 
 def test_a_home_has_one_service_whatever_its_store(tmp_path: Path) -> None:
     home = Home(tmp_path / "home")
-    running = Running(Options(home, devices="cpu:1")).start()
-    for act in (lambda: Running(Options(home, store=f"sqlite:///{tmp_path}/other.sqlite")).start(), lambda: mend(home)):
+    running = serving(home, devices="cpu:1")
+    for act in (lambda: serving(home, store=f"sqlite:///{tmp_path}/other.sqlite"), lambda: mend(home)):
         with pytest.raises(RefusedError, match=r"another service \(process \d+\) uses this home"):
             act()
     running.stop()

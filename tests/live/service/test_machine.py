@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 from tests.live.service.asking import becomes, cancel, over, succeed
-from tests.live.service.conftest import Running, until
+from tests.live.service.conftest import Running, serving, until
 from tests.typed import typed
 
 from gantline.cli.profile import idle_node
@@ -189,7 +189,7 @@ def test_the_next_service_adopts_what_still_runs_and_forgets_nothing(tmp_path: P
     first.stop(drain=False)
     with pytest.raises(UnreachableError):
         Client(home=tmp_path / "home")
-    second = Running(Options(Home(tmp_path / "home"))).start()  # with the devices of last time
+    second = serving(tmp_path / "home")  # with the devices of last time
     client = Client(second.url, token)
     assert second.url == first.url, "jobs that still run find it where it was"
     after = client.job(running)
@@ -207,7 +207,7 @@ def test_the_next_service_adopts_what_still_runs_and_forgets_nothing(tmp_path: P
     client.release(waiting)
     becomes(client, waiting)
     second.stop()  # with its jobs
-    third = Running(Options(Home(tmp_path / "home"), devices="cpu:3")).start()
+    third = serving(tmp_path / "home", devices="cpu:3")
     client = third.client()
     becomes(client, waiting)
     assert client.status()["devices"]["cpu"]["count"] >= 3, "another machine is another node"

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import httpx
 import pytest
-from tests.live.service.asking import becomes, cancel, started
+from tests.live.service.asking import becomes, cancel, cancel_all, started
 from tests.live.service.conftest import LIMIT, Running, until
 from tests.typed import typed
 
@@ -116,8 +116,7 @@ def queue(service: Running) -> Iterator[list[str]]:
         for name, gpus, team in (("Train bert", 2, "nlp"), ("eval", 3, "vision"), ("train vit", 1, "vision"))
     ]
     yield [holder, *waiting]
-    left = [job["id"] for job in owner.jobs() if job["ended"] is None]
-    cancel(owner, *left)
+    cancel_all(owner)
 
 
 def ids(found: list[dict[str, object]]) -> list[object]:
