@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
-import httpx
 import pytest
 import trustme
 import uvicorn
@@ -30,10 +29,6 @@ from gantline.live.service.guard import LARGEST_BODY
 from gantline.live.service.home import Home, Options, listen_beside, socket_of
 from gantline.live.service.job_output import read_log
 from gantline.live.service.serve import _listen, serve
-
-
-def get(service: Running, path: str, **headers: str) -> httpx.Response:
-    return httpx.get(service.url + path, headers={"Authorization": f"Bearer {service.token}", **headers}, trust_env=False)
 
 
 def raw(service: Running, text: str) -> str:
@@ -56,14 +51,14 @@ def raw(service: Running, text: str) -> str:
     ],
 )  # fmt: skip
 def test_another_host_is_refused(service: Running, host: str) -> None:
-    told = get(service, "/v1/status", Host=host)
+    told = service.ask("/v1/status", headers={"Host": host})
     assert told.status_code == 409
     assert "not called that" in told.text
 
 
 def test_a_page_from_elsewhere_is_refused(service: Running) -> None:
-    assert get(service, "/v1/status", Origin="https://evil.example").status_code == 409
-    assert get(service, "/v1/status", Origin=service.url).status_code == 200
+    assert service.ask("/v1/status", headers={"Origin": "https://evil.example"}).status_code == 409
+    assert service.ask("/v1/status", headers={"Origin": service.url}).status_code == 200
 
 
 def test_large_bodies_are_refused_whatever_they_say_of_themselves(service: Running) -> None:
@@ -80,15 +75,14 @@ def test_large_bodies_are_refused_whatever_they_say_of_themselves(service: Runni
     "body", ["", "[]", "{", "null", '"x"', "[" * 50_000, '{"run": 3}', '{"run": ["a"], "evil": 1}', '{"run": ["a\\u0000"]}']
 )
 def test_what_is_no_specification_is_refused_with_a_message(service: Running, body: str) -> None:
-    headers = {"Authorization": f"Bearer {service.token}"}
-    told = httpx.post(f"{service.url}/v1/jobs", content=body, headers=headers, trust_env=False)
+    told = service.ask("/v1/jobs", method="POST", content=body)
     assert told.status_code == 400
     assert told.json()["error"]["what"]
     assert service.client().jobs() == []
 
 
 def test_answers_tell_browsers_to_do_nothing_with_them(service: Running) -> None:
-    headers = get(service, "/v1/status").headers
+    headers = service.ask("/v1/status").headers
     assert headers["x-content-type-options"] == "nosniff"
     assert "default-src 'none'" in headers["content-security-policy"]
     assert "server" not in headers
@@ -102,7 +96,7 @@ def test_answers_tell_browsers_to_do_nothing_with_them(service: Running) -> None
     ],
 )  # fmt: skip
 def test_no_path_leaves_its_place(service: Running, path: str) -> None:
-    told = get(service, path)
+    told = service.ask(path)
     assert told.status_code in (400, 404, 405)
     assert service.token not in told.text
 
@@ -210,8 +204,7 @@ def test_the_end_of_a_log_of_a_gigabyte_is_read_at_once(tmp_path: Path) -> None:
     ],
 )  # fmt: skip
 def test_names_of_ten_thousand_letters_are_refused_in_few_words(service: Running, method: str, path: str, body: Any) -> None:
-    headers = {"Authorization": f"Bearer {service.token}"}
-    found = httpx.request(method, service.url + path, json=body, headers=headers, trust_env=False, timeout=60.0)
+    found = service.ask(path, method=method, json=body)
     assert 400 <= found.status_code < 500
     told = found.json()["error"]
     assert told["what"]

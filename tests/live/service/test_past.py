@@ -10,12 +10,11 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-import httpx
 import numpy as np
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 from tests.live.service.asking import over, started
-from tests.live.service.conftest import LIMIT, Running, until
+from tests.live.service.conftest import Running, until
 
 from gantline.core.errors import UsageError
 from gantline.live.scheduler.view import DeviceView, View
@@ -155,25 +154,20 @@ def test_windows_over_http(service: Running, owner: Client, tmp_path: Path) -> N
     (id,) = owner.submit(["sleep", "1"], name="seen")
     over(owner, id)
 
-    def get(path: str, **params: Any) -> httpx.Response:
-        headers = {"Authorization": f"Bearer {service.token}"}
-        return httpx.get(f"{service.url}{path}", params=params, headers=headers, trust_env=False, timeout=LIMIT)
-
     job = owner.job(id)
     window = {"from": job["submitted"] - 1, "to": job["ended"] + 1}
-    found = until(lambda: (now := get("/v1/gantt", **window, width=50).json())["jobs"]["id"] == [id] and now)
+    found = until(lambda: (now := service.ask("/v1/gantt", params={**window, "width": 50}).json())["jobs"]["id"] == [id] and now)
     assert found["jobs"]["name"] == ["seen"]
     assert [row["name"] for row in found["rows"]] == ["cpu:0", "cpu:1", "cpu:2", "cpu:3"]
-    series = get("/v1/series", **window, width=20).json()
+    series = service.ask("/v1/series", params={**window, "width": 20}).json()
     assert len(series["time"]) == 21
     assert sum(series["busy"]) * (window["to"] - window["from"]) / 20 > 0.5
     for wrong in ({"from": 5, "to": 5}, {"from": 9, "to": 5}, {"from": "nan"}, {"width": 0}, {"width": 10**6}, {"since": 3}):
-        told = get("/v1/gantt", **wrong)
+        told = service.ask("/v1/gantt", params=wrong)
         assert told.status_code == 400, wrong
         assert told.json()["error"]["what"]
     looker = owner.create_token("past-looker", "viewer")["token"]
-    given = {"headers": {"Authorization": f"Bearer {looker}"}, "params": window, "trust_env": False, "timeout": LIMIT}
-    assert httpx.get(f"{service.url}/v1/gantt", **given).json()["jobs"]["id"] == ["-"]
+    assert service.ask("/v1/gantt", looker, params=window).json()["jobs"]["id"] == ["-"]
 
 
 # The example that draws what a service has done: from events to stays on devices.

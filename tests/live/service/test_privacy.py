@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 import stat
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
 from tests.live.service.asking import over, succeed
-from tests.live.service.conftest import LIMIT, Running
+from tests.live.service.conftest import Running
 
 import gantline.live.dashboard
 from gantline.core.bounded_yaml import MOST_VALUES
@@ -91,8 +92,7 @@ def test_nobody_waits_for_a_job_of_another_user_nor_learns_of_it(service: Runnin
 
 def test_a_page_at_another_port_of_this_machine_is_another_page(service: Running) -> None:
     def status(origin: str) -> int:
-        headers = {"Authorization": f"Bearer {service.token}", "Origin": origin}
-        return httpx.get(f"{service.url}/v1/status", headers=headers, trust_env=False).status_code
+        return service.ask("/v1/status", headers={"Origin": origin}).status_code
 
     assert status(service.url) == 200
     assert status("http://127.0.0.1:1") == 409
@@ -109,8 +109,7 @@ def test_half_of_a_character_is_refused_before_anything_happens(service: Running
         ("/v1/requests", f'{{"action": "cancel", "jobs": [{half}]}}'),
         ("/v1/tokens", f'{{"user": {half}}}'),
     ):
-        headers = {"Authorization": f"Bearer {service.token}", "Content-Type": "application/json"}
-        found = httpx.post(service.url + path, content=body, headers=headers, trust_env=False)
+        found = service.ask(path, method="POST", content=body, headers={"Content-Type": "application/json"})
         assert found.status_code == 422, (path, body, found.text)
         assert "character" in found.json()["error"]["what"]
     (job,) = service.client().submit(["echo", "\U0001f680 \\ud800"], name="rocket \U0001f680")  # whole ones, and a backslash, are text
@@ -184,14 +183,12 @@ def test_a_link_in_place_of_a_log_is_not_followed(tmp_path: Path) -> None:
 # Browsers log in by a code that is good once; what they hold is short-lived and ends with the token that began it.
 
 
-def post(service: Running, path: str, token: str | None = None, **more: object) -> httpx.Response:
-    headers = {"Authorization": f"Bearer {token}"} if token else {}
-    return httpx.post(service.url + path, headers=headers, trust_env=False, **more)  # type: ignore[arg-type]
+def post(service: Running, path: str, token: str = "", **more: Any) -> httpx.Response:
+    return service.ask(path, token, "POST", **more)
 
 
-def get(service: Running, path: str, token: str | None = None, **headers: str) -> httpx.Response:
-    given = {"Authorization": f"Bearer {token}", **headers} if token else headers
-    return httpx.get(service.url + path, headers=given, trust_env=False)
+def get(service: Running, path: str, token: str = "", **headers: str) -> httpx.Response:
+    return service.ask(path, token, headers=headers)
 
 
 def test_a_code_opens_once_and_the_session_is_the_callers(service: Running, owner: Client) -> None:
@@ -269,28 +266,27 @@ def test_the_shell_is_open_and_lets_a_browser_do_nothing_else(service: Running) 
         assert "default-src 'none'" in found.headers["content-security-policy"]
         assert "set-cookie" not in found.headers
         assert get(service, found.url.path, **{"If-None-Match": found.headers["etag"]}).status_code == 304
-    assert httpx.head(f"{service.url}/", trust_env=False).content == b""
+    assert service.ask("/", "", "HEAD").content == b""
     assert get(service, "/", Host="evil.example").status_code == 409
     for path in ("notes.py", "../outside.js", "%2e%2e/outside.js", "/etc/passwd", ""):
         found = get(service, f"/dashboard/{path}")
         assert found.status_code in (401, 404), path
         assert "secret" not in found.text
     assert get(service, "/v1/board").status_code == 401, "no data without a token"
-    assert httpx.post(f"{service.url}/", trust_env=False).status_code == 401
+    assert post(service, "/").status_code == 401
 
 
 def test_every_file_of_the_dashboard_is_in_the_package_and_is_served(service: Running) -> None:
     static = Path(gantline.live.dashboard.__file__).parent / "static"
     served = [file for file in static.rglob("*") if file.suffix in (".html", ".js", ".css", ".svg", ".png", ".json")]
     assert len(served) > 10
-    with httpx.Client(base_url=service.url, trust_env=False, timeout=LIMIT) as http:
-        for file in served:
-            found = http.get(f"/dashboard/{file.relative_to(static).as_posix()}")
-            assert found.content == file.read_bytes()
-            assert found.headers["content-type"].partition(";")[0] in shell.TYPES[file.suffix]
-        named = re.findall(r'(?:src|href)="(/[^"]*)"', http.get("/").text)
-        assert named
-        assert [http.get(path).status_code for path in named] == [200] * len(named)
+    for file in served:
+        found = get(service, f"/dashboard/{file.relative_to(static).as_posix()}")
+        assert found.content == file.read_bytes()
+        assert found.headers["content-type"].partition(";")[0] in shell.TYPES[file.suffix]
+    named = re.findall(r'(?:src|href)="(/[^"]*)"', get(service, "/").text)
+    assert named
+    assert [get(service, path).status_code for path in named] == [200] * len(named)
 
 
 def test_a_session_that_has_expired_is_not_let_in(tmp_path: Path) -> None:

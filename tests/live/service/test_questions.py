@@ -8,10 +8,9 @@ from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
 
-import httpx
 import pytest
 from tests.live.service.asking import becomes, cancel, cancel_all, started
-from tests.live.service.conftest import LIMIT, Running, until
+from tests.live.service.conftest import Running, until
 from tests.typed import typed
 
 from gantline.cli.live.cluster import wall_time
@@ -150,13 +149,12 @@ def test_jobs_that_wait_have_a_place_and_in_time_an_expected_start(owner: Client
 
 
 def test_a_list_is_compressed_and_sent_once(service: Running) -> None:
-    with httpx.Client(base_url=service.url, headers={"Authorization": f"Bearer {service.token}"}, trust_env=False, timeout=LIMIT) as http:
-        found = http.get("/v1/policies")
-        assert found.headers["content-encoding"] == "gzip"
-        assert {"fifo", "las"} <= {one["name"] for one in found.json()["policies"]}
-        assert "Infinity" not in found.text, "browsers cannot read that"
-        assert http.get("/v1/policies", headers={"If-None-Match": found.headers["etag"]}).status_code == 304
-        assert "content-encoding" not in http.get("/v1/policies", headers={"Accept-Encoding": "gzip;q=0"}).headers
+    found = service.ask("/v1/policies")
+    assert found.headers["content-encoding"] == "gzip"
+    assert {"fifo", "las"} <= {one["name"] for one in found.json()["policies"]}
+    assert "Infinity" not in found.text, "browsers cannot read that"
+    assert service.ask("/v1/policies", headers={"If-None-Match": found.headers["etag"]}).status_code == 304
+    assert "content-encoding" not in service.ask("/v1/policies", headers={"Accept-Encoding": "gzip;q=0"}).headers
 
 
 def test_several_jobs_change_alike_or_none_does(owner: Client, queue: list[str]) -> None:

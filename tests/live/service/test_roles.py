@@ -8,7 +8,6 @@ import os
 import random
 from typing import Any
 
-import httpx
 import pytest
 from fastapi import FastAPI
 from tests.live.service import access_table
@@ -31,14 +30,6 @@ def tokens(service: Running) -> dict[str, str]:
     from gantline.live.service.access import JobTokens
 
     return {**found, "job": JobTokens(secret).token(id)}
-
-
-HTTP = httpx.Client(verify=False, trust_env=False, timeout=60.0)
-
-
-def answer(service: Running, method: str, path: str, token: str | None) -> httpx.Response:
-    headers = {"Authorization": f"Bearer {token}"} if token is not None else {}
-    return HTTP.request(method, service.url + path, headers=headers)
 
 
 def filled(path: str) -> str:
@@ -64,7 +55,7 @@ def test_a_walk_over_routes_roles_and_methods(service: Running, tokens: dict[str
         if entry is not None and entry["operationId"] == "shutdown" and role == "admin":
             seen.setdefault((method, path), {})["admin"] = 202
             continue  # it would end the service; the end is tested elsewhere
-        found = answer(service, method, filled(path), tokens[role] if role else None).status_code
+        found = service.ask(filled(path), tokens[role] if role else "", method).status_code
         where = f"{method} {path} as {role}"
         if entry is not None:
             seen.setdefault((method, path), {})[role or "none"] = found
@@ -97,17 +88,17 @@ def test_a_route_without_a_role_cannot_be_served(service: Running, monkeypatch: 
 def test_a_token_that_is_revoked_or_over_is_good_for_nothing(service: Running) -> None:
     owner = service.client()
     made, short = owner.create_token("gone", "admin"), owner.create_token("late", "admin", lifetime=0.001)
-    assert answer(service, "GET", "/v1/status", made["token"]).status_code == 200
+    assert service.ask("/v1/status", made["token"]).status_code == 200
     owner.revoke_token(made["id"])
     for token in (made["token"], short["token"], "gl_", "x" * 1000, "glj_1.abc"):
-        assert answer(service, "GET", "/v1/status", token).status_code == 401
+        assert service.ask("/v1/status", token).status_code == 401
 
 
 def test_tokens_are_kept_as_hashes_and_never_written_down(service: Running, tokens: dict[str, str]) -> None:
     owner = service.client()
     canary = str(owner.create_token("canary", "submitter")["token"])
-    answer(service, "GET", "/v1/jobs", canary)
-    answer(service, "GET", f"/v1/jobs/{canary}", canary)  # a slip of the hand
+    service.ask("/v1/jobs", canary)
+    service.ask(f"/v1/jobs/{canary}", canary)  # a slip of the hand
     assert canary not in str(owner.tokens())
     for file in service.home.rglob("*"):
         if file.is_file() and file.name != "token":
@@ -156,29 +147,24 @@ def test_random_requests_are_answered_and_none_with_a_5xx(service: Running, toke
     paths: dict[str, dict[str, Any]] = service.client().get("/openapi.json")["paths"]
     routes = [(method.upper(), path, entry) for path, entries in paths.items() for method, entry in entries.items()]
     seen: dict[int, int] = {}
-    with httpx.Client(base_url=service.url, trust_env=False, timeout=60.0) as http:
-        for number in range(REQUESTS or 100):
-            method, path, entry = draw.choice(routes)
-            role = draw.choice([*tokens, "admin", "operator"])
-            if entry["operationId"] == "shutdown" and role == "admin":
-                continue  # it would do as it is told
-            for part in ("{id}", "{name}"):
-                path = path.replace(
-                    part, draw.choice(["1", "1_0", "cpu", "cpu:1", "q", "%00", "%ff", "..%2f..", "a" * 300, "%F0%9F%9A%80"])
-                )
-            names = [one["name"] for one in entry.get("parameters", ()) if one["in"] == "query"]
-            query = {name: str(draw.choice([*ODD[:14], "1", "5"])).replace("\ud800", "x") for name in names if draw.random() < 0.3}
-            if path.endswith(("/explain", "/forecast", "/what-if", "/past")):
-                query |= {name: "1" for name in ("samples", "replicas") if name in names}
-            headers = {
-                "Authorization": f"Bearer {tokens[role]}",
-                "Idempotency-Key": draw.choice(["", "k", "é", "x" * 250]).encode("latin-1"),
-            }
-            if draw.random() < 0.1:
-                query["no-such"] = "1"
-            found = http.request(method, path, params=query, content=body(draw) if method != "GET" else None, headers=headers)
-            assert "no-such" not in query or found.status_code in (400, 401, 403, 422), (method, path, "an unknown parameter was ignored")
-            seen[found.status_code] = seen.get(found.status_code, 0) + 1
-            assert found.status_code < 500, (number, method, path, query, found.request.content, found.text)
+    for number in range(REQUESTS or 100):
+        method, path, entry = draw.choice(routes)
+        role = draw.choice([*tokens, "admin", "operator"])
+        if entry["operationId"] == "shutdown" and role == "admin":
+            continue  # it would do as it is told
+        for part in ("{id}", "{name}"):
+            path = path.replace(part, draw.choice(["1", "1_0", "cpu", "cpu:1", "q", "%00", "%ff", "..%2f..", "a" * 300, "%F0%9F%9A%80"]))
+        names = [one["name"] for one in entry.get("parameters", ()) if one["in"] == "query"]
+        query = {name: str(draw.choice([*ODD[:14], "1", "5"])).replace("\ud800", "x") for name in names if draw.random() < 0.3}
+        if path.endswith(("/explain", "/forecast", "/what-if", "/past")):
+            query |= {name: "1" for name in ("samples", "replicas") if name in names}
+        headers = {"Idempotency-Key": draw.choice(["", "k", "é", "x" * 250]).encode("latin-1")}
+        if draw.random() < 0.1:
+            query["no-such"] = "1"
+        content = body(draw) if method != "GET" else None
+        found = service.ask(path, tokens[role], method, headers, params=query, content=content)
+        assert "no-such" not in query or found.status_code in (400, 401, 403, 422), (method, path, "an unknown parameter was ignored")
+        seen[found.status_code] = seen.get(found.status_code, 0) + 1
+        assert found.status_code < 500, (number, method, path, query, found.request.content, found.text)
     assert service.client().status()["deciding"]
     assert len(seen) >= (5 if REQUESTS >= 300 else 4), seen
