@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.live.service.asking import cancel_all
 from tests.live.service.conftest import Running, serving
 from tests.system.chromium import Chromium
+from tests.system.controllers import Controllers
+from tests.system.kubernetes import KubernetesCluster, kubernetes_cluster, node
+from tests.system.kubernetes_objects import Services
 from tests.system.visitor import Visitor
 
 
@@ -46,3 +50,22 @@ def ray_cluster(request: pytest.FixtureRequest) -> Iterator[Any]:
     cluster = RayCluster(**{"nodes": 2, **getattr(request.module, "CLUSTER", {})})
     yield cluster
     cluster.stop()
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KubernetesCluster]:
+    """A Kubernetes cluster of two nodes with controllers."""
+    with kubernetes_cluster(tmp_path_factory.mktemp("kubernetes")) as found:
+        found.start_kubelets([node("a", cpus=2), node("b", cpus=2)])
+        controllers = Controllers(found.kubeconfig)
+        controllers.define()
+        with controllers:
+            yield found
+
+
+@pytest.fixture
+def serve(cluster: KubernetesCluster, tmp_path: Path) -> Iterator[Services]:
+    """Services that take care of its objects."""
+    services = Services(cluster, tmp_path)
+    yield services
+    services.clear()
