@@ -314,9 +314,8 @@ def test_a_table_that_cannot_be_is_named(change: Callable[[Body], None], words: 
     assert told.out == ""
 
 
-def with_speeds(cli: Cli, policy: str, *more: str, regime: str = "gavel") -> Any:
-    way = ("--regime", regime) if regime else ("--round", "60")
-    return cli(f"simulate jobs.csv --cluster {CLUSTER} --policy {policy}", *way, "--throughputs", "speeds.json", *more)
+def with_speeds(cli: Cli, policy: str, *more: str) -> Result:
+    return cli(f"simulate jobs.csv --cluster {CLUSTER} --policy {policy} --regime gavel --throughputs speeds.json", *more)
 
 
 @pytest.fixture

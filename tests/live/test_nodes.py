@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from tests.engine import assigning
 from tests.live.pretend import Machines, PretendRunner
-from tests.live.specs import replays, shell, state, submit, until, until_running
+from tests.live.specs import becomes, replays, shell, state, submit, until, until_running
 
 from gantline.core.cluster import Cluster, Node
 from gantline.core.errors import RefusedError
@@ -93,7 +93,7 @@ def test_the_loss_of_a_node_costs_no_retry_and_the_gang_goes_elsewhere(store: Sq
         told = scheduler.view().jobs[job]
         assert (told.failures, scheduler.registry[job].lost) == (0, 0)
         runner.end(job, exit=3)
-        until(lambda: state(scheduler, job) == "failed")
+        becomes(scheduler, job, "failed")
     assert not machines.breaches
     kinds = [line.get("kind") or line.get("news") for _, line in store.journal() if line.get("input") in ("node", "report")]
     assert kinds.index("down") < kinds.index("failed"), "the node is told before the gang"

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from tests.live.pretend import Life, Machines, PretendRunner
-from tests.live.specs import ended, must_succeed, replays, running, shell, state, submit, until, until_running
+from tests.live.specs import becomes, ended, must_succeed, replays, running, shell, state, submit, until, until_running
 
 from gantline.core.cluster import Cluster
 from gantline.core.errors import NotFoundError, RefusedError
@@ -188,7 +188,7 @@ def test_a_job_that_ends_while_all_are_told_to_stop_does_not_keep_the_service_fr
     def post_late(message: Message) -> None:
         if message.alone and message.open is not None:  # the request to stop
             (tmp_path / "go").touch()
-            until(lambda: state(first, goes) == "succeeded")
+            becomes(first, goes, "succeeded")
         post(message)
 
     first.thread.post = post_late  # type: ignore[method-assign]
@@ -205,7 +205,7 @@ def test_devices_that_are_gone_after_a_restart_are_down_and_new_ones_join(tmp_pa
     with running(tmp_path, "cpu:1,cpu-fast:1", "smallest", store=store) as second:
         shown = [("cpu~1:0", False), ("cpu~1:1", False), ("cpu:0", True), ("cpu-fast:0", True)]
         until(lambda: [(one.name, one.up) for one in second.view().devices] == shown)
-        until(lambda: state(second, wide) == "pending", "it has lost its devices")
+        becomes(second, wide, "pending")
         small = submit(second, "echo $GANTLINE_DEVICES")
         must_succeed(second, small)
     with running(tmp_path, "cpu:2", "smallest", store=store) as third:

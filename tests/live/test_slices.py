@@ -139,8 +139,8 @@ __all__ = ["control_program"]
 AGAIN = "[ $RESTART_COUNT = 0 ] && sleep 100; true"  # it waits, and ends well when it is started again
 
 
-def daemon_of(scheduler: Scheduler, gpu: str = "0") -> Daemon:
-    return Daemon(scheduler.runner.mps.home / gpu, gpu)
+def daemon_of(scheduler: Scheduler) -> Daemon:
+    return Daemon(scheduler.runner.mps.home / "0", "0")
 
 
 def server_of(scheduler: Scheduler) -> int:

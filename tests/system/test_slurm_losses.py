@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from tests.live.specs import ended, shell, state, until
+from tests.live.specs import becomes, ended, shell, state, until
 from tests.system.cluster_lives import Lives
 from tests.system.slurm import Allocated, allocated, missing
 
@@ -154,7 +154,7 @@ def test_jobs_save_when_their_allocation_ends_and_go_on_in_the_next(tmp_path: Pa
     job = submitted(scheduler, save, gpus, processes=ranks)
     until(lambda: began(tmp_path, job) == ranks)
     cluster.run("scancel", first)
-    until(lambda: state(scheduler, job) == "pending")
+    becomes(scheduler, job, "pending")
     assert sorted(path.name for path in tmp_path.glob("saved.*")) == [f"saved.{rank}" for rank in range(ranks)]
     scheduler.stop()
     second = cluster.allocate("--gres=gpu:a100:2")

@@ -37,8 +37,8 @@ def four_jobs() -> Trace:
     )
 
 
-def text_of(renderable: object, width: int = 120) -> str:
-    console = Console(file=io.StringIO(), width=width, legacy_windows=False)
+def text_of(renderable: object) -> str:
+    console = Console(file=io.StringIO(), width=120, legacy_windows=False)
     console.print(renderable)
     return console.file.getvalue()  # type: ignore[attr-defined,no-any-return]
 

@@ -95,14 +95,14 @@ def test_the_middle_is_students_interval_where_nothing_is_skewed() -> None:
     assert Interval(1.0, 0.0, 2.0, 0.95, 30, error=0.5).p == pytest.approx(2 * stats.t.sf(2.0, 29))
 
 
-def coverage(size: int, confidence: float, rounds: int = 400) -> float:
+def coverage(size: int, confidence: float) -> float:
     """How often the interval of a paired change holds the truth: seeds differ heavily, the second policy takes 0.7 of the time or so."""
     generator, hits = np.random.default_rng(20), 0
-    for _ in range(rounds):
+    for _ in range(400):
         baseline = generator.lognormal(3.0, 0.8, size)
         found = change_interval(baseline, 0.7 * baseline * generator.lognormal(-0.02, 0.2, size), confidence)
         hits += found.low <= -0.3 <= found.high
-    return hits / rounds
+    return hits / 400
 
 
 @pytest.mark.parametrize(("size", "confidence", "least"), [(3, 0.95, 0.9), (5, 0.95, 0.92), (20, 0.95, 0.92), (10, 0.99, 0.965)])

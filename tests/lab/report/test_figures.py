@@ -292,8 +292,8 @@ def test_colour_is_never_the_only_cue() -> None:
 PALETTE = np.array([[255, 0, 0], [0, 255, 0], [0, 0, 255]], dtype=np.uint8)
 
 
-def paint(intervals, devices=2, width=4, rows=10, end=4.0):
-    """Draw (start, end, devices, colour) tuples from time 0 to ``end``."""
+def paint(intervals, devices=2, width=4, rows=10):
+    """Draw (start, end, devices, colour) tuples from time 0 to 4."""
     starts, ends, held, colours = zip(*intervals)
     return draw_intervals(
         np.array(starts, dtype=float),
@@ -303,7 +303,7 @@ def paint(intervals, devices=2, width=4, rows=10, end=4.0):
         np.array(colours, dtype=np.int64),
         PALETTE,
         begin=0.0,
-        end=end,
+        end=4.0,
         device_count=devices,
         width=width,
         most_rows=rows,

@@ -219,8 +219,6 @@ def test_only_root_can_serve_for_others(tmp_path: Path, monkeypatch: pytest.Monk
 ZERO, FULL = 5, 7
 HOLDS, ON_CPU = ({"resources": {"accelerators": f"{kind}:1"}} for kind in ("h200", "cpu"))
 
-SAID = {"group": "closed to it by a control group", "mount": "closed to it by mounts", "": "can be opened by every account"}
-
 
 @pytest.fixture
 def dev() -> Iterator[Path]:

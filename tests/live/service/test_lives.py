@@ -225,9 +225,9 @@ def test_a_plain_copy_of_a_young_home_has_its_jobs(tmp_path: Path) -> None:
 # A home belongs to one service and to one store: neither a second service nor the jobs of another store are taken for its own.
 
 
-def run_one_in(home: Home, store: str = "") -> str:
+def run_one_in(home: Home) -> str:
     """A service in which one job runs; its output."""
-    running = serving(home, devices="cpu:1", store=store)
+    running = serving(home, devices="cpu:1")
     client = running.client()
     (job,) = client.submit(["sh", "-c", "echo $$"])
     succeed(client, job)
