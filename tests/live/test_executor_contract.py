@@ -7,7 +7,6 @@ import signal
 import subprocess
 import sys
 import time
-from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -17,8 +16,8 @@ from typing import Any
 import numpy as np
 import pytest
 from tests.engine.states import engine_of
-from tests.live.folder_bench import FolderBench
-from tests.live.specs import contact_of, end_all
+from tests.live.folder_bench import FolderBench, FolderExecutor
+from tests.live.specs import end_all
 
 import gantline
 from gantline.core.columns import Job
@@ -107,26 +106,6 @@ RANKS = Launch(
 )
 
 
-class LocalBench:
-    """Real processes that go on until they are told to finish and can use other devices."""
-
-    def __init__(self, home: Path, launch: Launch) -> None:
-        self.home = home
-        self.executor, self._received = LocalRunner(home, "cpu:4"), deque[RunnerEvents]()
-        self.executor.attach(contact_of(self.executor, lambda row: launch, self._received.append))
-
-    def now(self) -> float:
-        return time.time()
-
-    def finish(self, row: int) -> None:
-        (self.home / "jobs" / f"job{row}" / "checkpoint" / "finish").touch()
-
-    def receive(self) -> list[Report]:
-        time.sleep(0.03)
-        told = [self._received.popleft() for _ in range(len(self._received))]
-        return [report for events in told for report, _ in events.reports]
-
-
 class TestImmediateExecutor(ExecutorContract):
     calm, patience = 2.0, 3.0
 
@@ -160,7 +139,7 @@ class OnThisMachine:
         end_all(tmp_path)
 
     def bench(self) -> Bench:
-        return LocalBench(self.home, self.launch)
+        return FolderExecutor(self.home, lambda home: LocalRunner(home, "cpu:4"), self.launch)  # type: ignore[return-value]
 
 
 class TestLocal(OnThisMachine, ExecutorContract):
@@ -239,7 +218,7 @@ def test_a_planted_defect_is_noticed(kind: type[LocalRunner], test: str, tmp_pat
         end_all(tmp_path)
 
 
-# The contract about gangs on this machine, and that it notices runners which break it; `test_runner_contract.py` has four more such.
+# The contract about gangs on this machine, and that it notices runners which break it; four more such are above.
 
 
 class LocalGangs(GangBench):
