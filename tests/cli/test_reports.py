@@ -13,6 +13,7 @@ from typing import Any
 import polars as pl
 import pytest
 from tests.cli.conftest import JOBS, Cli
+from tests.typed import typed
 
 from gantline.cli.demo import POLICIES
 from gantline.cli.main import main
@@ -28,8 +29,7 @@ def stored(tmp_path_factory: pytest.TempPathFactory) -> Path:
     place = tmp_path_factory.mktemp("stored")
     (place / "jobs.csv").write_text(JOBS, encoding="utf-8")
     for policy in ("fifo", "srtf"):
-        line = ["simulate", str(place / "jobs.csv"), "--cluster", "2x4", "--policy", policy, "--out", str(place / "runs" / policy)]
-        assert main(line) == 0
+        assert typed(f"simulate {place}/jobs.csv --cluster 2x4 --policy {policy} --out {place}/runs/{policy}") == 0
     return place / "runs"
 
 

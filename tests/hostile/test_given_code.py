@@ -98,8 +98,7 @@ def test_nor_anything_else_in_it(mark: Path, capsys: pytest.CaptureFixture[str],
 
 @pytest.mark.parametrize("option", ["checkpoint", "resume", "executor", "record", "inputs", "spec", "on_progress"])
 def test_a_record_names_no_file_to_write(mark: Path, capsys: pytest.CaptureFixture[str], option: str) -> None:
-    run = ["simulate", "jobs.csv", "--cluster", "1x4", "--policy", "fifo", "--regime", "blox", "--round", "10"]
-    assert main([*run, "--record", "run.jsonl"]) == 0
+    assert typed("simulate jobs.csv --cluster 1x4 --policy fifo --regime blox --round 10 --record run.jsonl") == 0
     changed(lambda lines: lines[0]["options"].update({option: "written", "checkpoint_every": 10}))
     failed(capsys, "replay run.jsonl")
     assert not Path("written").exists()
@@ -186,9 +185,9 @@ def good(tmp_path_factory: pytest.TempPathFactory) -> Path:
     os.chdir(folder)
     try:
         (folder / "jobs.csv").write_text(JOBS)
-        run = ["simulate", "jobs.csv", "--cluster", "1x4", "--policy"]
-        assert main([*run, "las", "--round", "30", "--placement", "consolidated", "--record", "run.jsonl", "--out", "run"]) == 0
-        assert main([*run, "fifo", "--executor", "faulty:3", "--record", "faulty.jsonl"]) == 0
+        run = "simulate jobs.csv --cluster 1x4 --policy"
+        assert typed(f"{run} las --round 30 --placement consolidated --record run.jsonl --out run") == 0
+        assert typed(f"{run} fifo --executor faulty:3 --record faulty.jsonl") == 0
         assert typed("compare jobs.csv --cluster 1x4 --policy fifo,srtf --out sweep --workers 1") == 0
         (folder / "now.json").write_text((folder / "run.jsonl").read_text().splitlines()[1])
     finally:

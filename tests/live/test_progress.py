@@ -152,8 +152,8 @@ SLEEP = "import sys, time; time.sleep(0.01 * int(sys.argv[1]))"
 def test_a_job_is_measured_on_each_type_and_kept(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file = str(tmp_path / "profiles.json")
     command = [sys.executable, "-S", "-c", SLEEP, "{steps}"]
-    words = ["--file", file, "--devices", "cpu:2,gpu:1", "--gpus", "1,2", "--steps", "0,20", "--repeats", "1", "--total", "1000"]
-    assert typed("profile run sleep", *words, "--family", "f", "--", *command) == 0
+    words = f"--file {file} --devices cpu:2,gpu:1 --gpus 1,2 --steps 0,20 --repeats 1 --total 1000"
+    assert typed(f"profile run sleep {words} --family f --", *command) == 0
     profile = read_bundle(file)["sleep"]
     assert set(profile.alone) == {("cpu", 1), ("cpu", 2), ("gpu", 1)}  # a second gpu is not there
     assert (profile.command, profile.steps, profile.family) == (tuple(command), 1000.0, "f")
@@ -198,8 +198,8 @@ def test_a_job_is_watched_through_its_lives() -> None:
 
 def test_a_job_is_watched_from_the_command_line(tmp_path: Path) -> None:
     file = str(tmp_path / "profiles.json")
-    words = ["--file", file, "--devices", "cpu:1", "--repeats", "1", "--watch", "0.3s"]
-    assert typed("profile run plain", *words, "--", sys.executable, PLAIN, "--pause", "0.02", "--epochs", "100000") == 0
+    command = f"{sys.executable} {PLAIN} --pause 0.02 --epochs 100000"
+    assert typed(f"profile run plain --file {file} --devices cpu:1 --repeats 1 --watch 0.3s -- {command}") == 0
     speed = read_bundle(file)["plain"].alone["cpu", 1]
     assert speed.leave is not None
     assert speed.resume is not None
@@ -291,8 +291,8 @@ def test_a_job_is_measured_in_company_from_the_command_line(tmp_path: Path, monk
     file = str(tmp_path / "profiles.json")
     begins = "import sys, time; from gantline import train; job = train.join(); job.keep()"
     program = f"{begins}; [time.sleep(0.01) for _ in job.steps(int(sys.argv[1]))]"
-    words = ["--file", file, "--devices", "cpu:2", "--seconds", "0.1s", "--", sys.executable, "-c", program, "{steps}"]
-    assert typed("profile company waits", *words) == 0
+    line = f"profile company waits --file {file} --devices cpu:2 --seconds 0.1s -- {sys.executable} -c"
+    assert typed(line, program, "{steps}") == 0
     speed = read_bundle(file)["waits"].alone["cpu", 1]
     assert 0.0 < speed.line.rate <= 100.0  # it pauses at every step
     assert (len(speed.samples["start"]), len(speed.samples["leave"]), len(speed.samples["resume"])) == (2, 2, 2)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import importlib.util
 import os
 import re
 import shutil
@@ -12,6 +11,7 @@ import sys
 import tomllib
 from importlib.metadata import metadata
 from pathlib import Path
+from runpy import run_path
 
 import pytest
 import yaml
@@ -169,11 +169,7 @@ def test_ci_runs_what_a_person_runs() -> None:
 def test_every_mutant_still_has_a_place(monkeypatch: pytest.MonkeyPatch) -> None:
     """A defect that can no longer be planted would count as killed."""
     monkeypatch.syspath_prepend(str(ROOT / ".ci"))
-    spec = importlib.util.spec_from_file_location("mutants", ROOT / ".ci" / "mutants.py")
-    mutants = importlib.util.module_from_spec(spec)
-    sys.modules["mutants"] = mutants
-    spec.loader.exec_module(mutants)
-    for mutant in mutants.MUTANTS:
+    for mutant in run_path(str(ROOT / ".ci" / "mutants.py"), run_name="mutants")["MUTANTS"]:
         assert mutant.old in (ROOT / mutant.file).read_text(encoding="utf-8"), f"{mutant.file}: {mutant.old}"
         assert all((ROOT / test).exists() for test in mutant.tests.split())
 

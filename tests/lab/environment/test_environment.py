@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import importlib.util
 import subprocess
 import sys
 import warnings
 from pathlib import Path
-from types import ModuleType
+from runpy import run_path
+from types import SimpleNamespace
 from typing import Any
 
 import gymnasium
@@ -171,14 +171,11 @@ LEARNED = str(FOLDER / "learned.yaml")
 
 
 @pytest.fixture(scope="module")
-def train() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("learned_train", FOLDER / "train.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+def train() -> SimpleNamespace:
+    return SimpleNamespace(**run_path(str(FOLDER / "train.py")))
 
 
-def test_the_policy_decides_in_a_run_as_it_did_in_the_environment(train: ModuleType) -> None:
+def test_the_policy_decides_in_a_run_as_it_did_in_the_environment(train: SimpleNamespace) -> None:
     seed, weights = train.UNSEEN + 5, np.array(load_policy(LEARNED).weights)  # type: ignore[attr-defined]
     trace = Trace.generate("day", seed, **train.WORKLOAD["settings"])
     ours, fifo = (gantline.simulate(trace, train.CLUSTER, policy).summary["average_jct"] for policy in (LEARNED, "fifo"))

@@ -12,7 +12,6 @@ import pytest
 from tests.typed import typed
 
 from gantline import Trace, advise, compare, simulate
-from gantline.cli.main import main
 from gantline.core.cluster_spec import grown, parse_cluster
 from gantline.core.errors import UsageError
 from gantline.lab.experiment import advice
@@ -56,7 +55,7 @@ def test_a_grown_cluster_file_goes_by_the_name_of_the_file(
     log(tmp_path, wait=5)
     (tmp_path / "racks.yaml").write_text("nodes:\n  - {count: 2, type: v100, gpus: 4, cpus: 32, rack: r1}\n", encoding="utf-8")
     words = "advise log.csv --cluster racks.yaml --policy fifo,srtf --grow 50% --prices v100=2 --workers 1 --page a.html -o json"
-    assert main(words.split()) == 0
+    assert typed(words) == 0
     told = json.loads(capsys.readouterr().out)
     assert {row["cluster"] for row in told["means"]} == {"racks.yaml", "racks.yaml +50 %"}
     assert any(sentence.startswith("racks.yaml +50 % (+50 % GPUs) in place of racks.yaml") for sentence in told["advice"])
@@ -120,8 +119,7 @@ def test_what_happened_counts_the_jobs_that_the_runs_count(tmp_path: Path) -> No
 def test_a_mistake_is_told_before_anything_runs(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], options: str, code: int, said: str
 ) -> None:
-    words = ["advise", str(log(tmp_path)), "--cluster", "1x4", "--policy", "fifo,srtf", "--out", str(tmp_path / "runs")]
-    assert main([*words, *options.split()]) == code
+    assert typed(f"advise {log(tmp_path)} --cluster 1x4 --policy fifo,srtf --out {tmp_path}/runs {options}") == code
     assert said in capsys.readouterr().err
     assert not (tmp_path / "runs").exists()
 
@@ -138,8 +136,7 @@ def test_a_job_that_clusters_cannot_hold_is_told_once_before_anything_runs(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], clusters: str, said: str
 ) -> None:
     (tmp_path / "log.csv").write_text("job,arrival,gpus,duration\na,0,2,10\nb,0,9,10\n", encoding="utf-8")
-    words = ["advise", str(tmp_path / "log.csv"), "--policy", "fifo,srtf", "--grow", "0", "--out", str(tmp_path / "runs"), "--cluster"]
-    assert main([*words, *clusters.split()]) == 2
+    assert typed(f"advise {tmp_path}/log.csv --policy fifo,srtf --grow 0 --out {tmp_path}/runs --cluster {clusters}") == 2
     told = capsys.readouterr().err
     assert said in told
     assert told.count("job 'b' asks for 9 GPUs") == 1
@@ -160,8 +157,7 @@ def test_a_job_that_clusters_cannot_hold_is_told_once_before_anything_runs(
 def test_what_cannot_be_compared_is_told_before_anything_runs(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], options: str, said: str
 ) -> None:
-    words = ["compare", str(log(tmp_path)), "--cluster", "1x4", "--policy", "fifo,srtf", "--out", str(tmp_path / "runs")]
-    assert main([*words, *options.split()]) in (2, 3)
+    assert typed(f"compare {log(tmp_path)} --cluster 1x4 --policy fifo,srtf --out {tmp_path}/runs {options}") in (2, 3)
     assert said in capsys.readouterr().err
     assert not (tmp_path / "runs").exists()
 
@@ -170,8 +166,7 @@ def test_a_comparison_says_who_knew_true_durations(tmp_path: Path, capsys: pytes
     path = log(tmp_path)
     said = "srtf knew how long each job really takes; with --estimates history"
     for estimates, told in (("oracle", True), ("history", False)):
-        words = ["compare", str(path), "--cluster", "1x4", "--policy", "fifo,srtf", "--workers", "1", "--estimates", estimates]
-        assert main(words) == 0
+        assert typed(f"compare {path} --cluster 1x4 --policy fifo,srtf --workers 1 --estimates {estimates}") == 0
         assert (f"note: {said}" in capsys.readouterr().err) is told
         remarks = compare(path, "1x4", "fifo,srtf", estimates=estimates).remarks
         assert any(remark.startswith(said) for remark in remarks) is told

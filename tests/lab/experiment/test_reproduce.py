@@ -12,7 +12,6 @@ import pytest
 from tests.typed import typed
 
 from gantline import simulate
-from gantline.cli.main import main
 from gantline.core.errors import NotFoundError
 from gantline.lab.experiment.benchmark import FEWER, all_policies, benchmark_cases, benchmark_page, tables_of
 from gantline.lab.experiment.coverage.measures import (
@@ -185,8 +184,7 @@ def test_the_command_lists_runs_and_keeps(tmp_path: Path, capsys: pytest.Capture
     assert typed("reproduce list -o json") == 0
     assert [row["name"] for row in json.loads(capsys.readouterr().out)] == study_names()
     folder = tmp_path / "r"
-    arguments = ["reproduce", "blox-fig6", "-o", str(folder), "--page", str(tmp_path / "page.md"), "--workers", "1"]
-    assert main(arguments) == 0
+    assert typed(f"reproduce blox-fig6 -o {folder} --page {tmp_path}/page.md --workers 1") == 0
     told = capsys.readouterr().out
     assert "**Reproduced" in told
     assert "| jobs/h |" in told
@@ -202,7 +200,7 @@ def test_an_unknown_figure_is_answered_with_near_names() -> None:
 
 
 def test_a_figure_on_published_data_says_where_to_get_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["reproduce", "gavel-single"]) == 3
+    assert typed("reproduce gavel-single") == 3
     assert "get simulation_throughputs.json from the simulator folder of the repository" in capsys.readouterr().err
     assert typed(f"reproduce gavel-single --data {tmp_path}") == 3
     assert f"'simulation_throughputs.json' is not under {tmp_path}" in capsys.readouterr().err
@@ -251,8 +249,7 @@ def test_a_policy_of_ones_own_stands_in_the_table(tmp_path: Path, capsys: pytest
     mine = tmp_path / "mine.py"
     head = "from dataclasses import dataclass\nfrom gantline.policies.fifo import Fifo\n\n"
     mine.write_text(f"{head}@dataclass(frozen=True)\nclass Mine(Fifo):\n    pass\n", encoding="utf-8")
-    arguments = ["--workload", "gangs", "--policy", "fifo", "--also", f"{mine}:Mine", "--workers", "1", "--limit", "inf"]
-    assert main(["benchmark", *arguments]) == 0
+    assert typed(f"benchmark --workload gangs --policy fifo --also {mine}:Mine --workers 1 --limit inf") == 0
     rows = rows_of(capsys.readouterr().out, "gangs")
     assert rows["fifo"] == rows["Mine"]
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.typed import typed
 
-from gantline.cli.main import main
 from gantline.core.errors import NotFoundError, RefusedError, UsageError
 from gantline.core.jobs_now import Jobs
 from gantline.core.policy import OrderPolicy
@@ -215,11 +215,11 @@ def test_an_answer_says_which_it_was(tmp_path: Path, capsys: pytest.CaptureFixtu
     (tmp_path / "past.csv").write_text(
         "job,arrival,gpus,duration\n" + "".join(f"{one['job']},{one['arrival']},2,10\n" for one in PAST), encoding="utf-8"
     )
-    asked = ["--snapshot", str(tmp_path / "now.json"), "--present", "srtf", "--samples", "2"]
-    for verb in (["forecast"], ["what-if", "--policy", "fifo"]):
-        assert main([*verb, *asked, "--newcomers", str(tmp_path / "past.csv")]) == 0
+    asked = f"--snapshot {tmp_path}/now.json --present srtf --samples 2 --newcomers"
+    for verb in ("forecast", "what-if --policy fifo"):
+        assert typed(f"{verb} {asked} {tmp_path}/past.csv") == 0
         assert "with newcomers as in the past" in capsys.readouterr().out
-    assert main(["forecast", *asked, "--newcomers", "past"]) == 2
+    assert typed(f"forecast {asked} past") == 2
     assert "name a table of jobs" in capsys.readouterr().err
 
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import math
 import re
 from pathlib import Path
+from runpy import run_path
 from types import SimpleNamespace
 from typing import Any
 
@@ -180,17 +180,15 @@ def told(time: float, job: str, state: str, *devices: str) -> dict[str, Any]:
 
 
 def test_a_job_stays_on_a_device_until_it_has_given_it_up(tmp_path: Path) -> None:
-    spec = importlib.util.spec_from_file_location("live_gantt", EXAMPLE)
-    example = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(example)
+    example = run_path(str(EXAMPLE))
     events = [
         told(0, "1", "starting", "cpu:0"), told(1, "1", "running", "cpu:0"), told(2, "1", "resizing", "cpu:0", "cpu:1"),
         told(4, "1", "pending"), {"event": "finished", "time": 5.0, "job": "1"}, told(4, "2", "running", "cpu:0"),
         told(6, "3", "pending"),
     ]  # fmt: skip
-    found = example.spans(events)
+    found = example["spans"](events)
     assert sorted(found) == [("1", "cpu:0", 0, 2), ("1", "cpu:0", 2, 4), ("1", "cpu:1", 2, 4), ("2", "cpu:0", 4, 6)]
-    example.draw(found, str(tmp_path / "live.png"))
+    example["draw"](found, str(tmp_path / "live.png"))
     assert (tmp_path / "live.png").stat().st_size > 5000
 
 

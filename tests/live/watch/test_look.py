@@ -17,7 +17,6 @@ from tests.live.watch.test_slurm_snapshot import JOBS, TEXT
 from tests.typed import typed
 
 from gantline import simulate
-from gantline.cli.main import main
 from gantline.core.errors import UsageError
 from gantline.core.inputs import Submit
 from gantline.core.snapshot_json import decode_snapshot
@@ -297,8 +296,8 @@ def busy(tmp_path: Path) -> str:
 
 def test_others_come_as_the_latest_did_unless_they_are_left_out(busy: str, capsys: pytest.CaptureFixture[str]) -> None:
     starts = []
-    for more in ([], ["--newcomers", "past"], ["--newcomers", "none"]):
-        assert typed(f"forecast 7 --watch {busy} --draws 2 -o json", *more) == 0
+    for more in ("", "--newcomers past", "--newcomers none"):
+        assert typed(f"forecast 7 --watch {busy} --draws 2 -o json {more}") == 0
         starts.append(json.loads(capsys.readouterr().out)["jobs"][0]["start_p90"])
     assert starts[0] == starts[1] > starts[2] + 30
     assert typed(f"forecast 7 --watch {busy} --draws 1") == 0
@@ -307,10 +306,10 @@ def test_others_come_as_the_latest_did_unless_they_are_left_out(busy: str, capsy
 
 def test_a_look_with_few_jobs_does_not_say_how_others_come(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "now.txt").write_text(recording([*HELD, job("7", 4)]))
-    asked = ["forecast", "--watch", f"slurm:{tmp_path / 'now.txt'}", "--draws", "1"]
-    assert main(asked) == 0
+    asked = f"forecast --watch slurm:{tmp_path}/now.txt --draws 1"
+    assert typed(asked) == 0
     assert "no new jobs" in capsys.readouterr().out
-    assert main([*asked, "--newcomers", "past"]) == 2
+    assert typed(f"{asked} --newcomers past") == 2
     assert "too few jobs are known" in capsys.readouterr().err
 
 
