@@ -123,7 +123,7 @@ format: $(DEV) ## let ruff repair and format the sources
 	$(BIN)/ruff format .
 
 clean: ## remove the environment and everything generated
-	rm -rf $(VENV) .venv-lowest .venv-newest .lowest.txt build dist docs/_build docs/cli .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
+	rm -rf $(VENV) .venv-lowest .venv-newest .lowest.txt build dist docs/_build docs/cli docs/columns .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
 
 $(PY):
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \

@@ -21,12 +21,13 @@ from gantline._crash_report import crash_text
 from gantline.cli.child_process import is_wanted
 from gantline.cli.console import csv_text
 from gantline.cli.main import main
-from gantline.core.cluster_spec import parse_cluster, parse_cluster_yaml
+from gantline.core.cluster_spec import parse_cluster
 from gantline.core.errors import GantlineError
 from gantline.core.json_reader import loads
 from gantline.lab.conformance import check_policy
 from gantline.lab.conformance.watched import fence
 from gantline.lab.report.rundir import write_run
+from gantline.traces.files.clusters import parse_cluster_yaml
 from gantline.traces.files.marked_yaml import load_marked
 from gantline.traces.files.policies import load_policy
 from gantline.traces.trace import Trace

@@ -104,7 +104,7 @@ class PretendRunner(Runner):
     def drained(self) -> Mapping[str, str]:
         return dict.fromkeys(self.machines.drained, "cordoned")
 
-    def roll_call(self, is_over: Callable[[str], bool] = lambda job: False) -> Sequence[Present]:
+    def adopt(self, is_over: Callable[[str], bool] = lambda job: False) -> Sequence[Present]:
         lives = [life for life in self.machines.lives.values() if not is_over(life.job)]
         return [Present(one.job, one.epoch, tuple(f"{n}:{k}" for n, k in one.places), 0.0, one.over is not None) for one in lives]
 

@@ -124,9 +124,9 @@ def contact_of(runner: Runner, launch: Callable[[int], Launch], tell: Callable[[
 
 
 def alive_in(home: Path) -> list[Incarnation]:
-    """Incarnations that are not over, as a roll call finds them."""
+    """Incarnations that are not over, as a restart finds them."""
     runner = LocalRunner(home, "cpu:1")
-    runner.roll_call()
+    runner.adopt()
     return runner.known.alive()
 
 

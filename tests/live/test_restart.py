@@ -157,7 +157,7 @@ def test_what_ended_meanwhile_is_known(tmp_path: Path) -> None:
     until_running(first, good, bad)
     first.stop()
     go.touch()
-    until(lambda: all(one.is_over for one in LocalRunner(tmp_path, "cpu:2").roll_call()))
+    until(lambda: all(one.is_over for one in LocalRunner(tmp_path, "cpu:2").adopt()))
     with running(tmp_path, store=store) as second:
         assert ended(second, good, bad) == ["succeeded", "failed"]
         assert second.view().jobs[bad].exit_code == 5
@@ -193,7 +193,7 @@ def test_a_job_that_ends_while_all_are_told_to_stop_does_not_keep_the_service_fr
 
     first.thread.post = post_late  # type: ignore[method-assign]
     first.stop(drain=True)
-    assert all(one.is_over for one in LocalRunner(tmp_path, "cpu:2").roll_call())
+    assert all(one.is_over for one in LocalRunner(tmp_path, "cpu:2").adopt())
 
 
 def test_devices_that_are_gone_after_a_restart_are_down_and_new_ones_join(tmp_path: Path) -> None:

@@ -212,20 +212,20 @@ def test_a_job_that_was_stopped_has_what_is_left_of_its_time_limit(tmp_path: Pat
 
 def test_an_ending_that_is_told_twice_counts_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A keeper repeats its last word where it cannot know that it was heard, in the same breath or later."""
-    told, late = Endings.told, list[RunnerEvents]()
+    receive, late = Endings.received_from_runner, list[RunnerEvents]()
 
     def repeated(self: Endings, events: RunnerEvents) -> None:
         ends = tuple(one for one in events.reports if one[1] is not None)
-        told(self, replace(events, reports=(*events.reports, *ends)))
+        receive(self, replace(events, reports=(*events.reports, *ends)))
         late.extend([RunnerEvents(reports=ends)] if ends else [])
 
-    monkeypatch.setattr(Endings, "told", repeated)
+    monkeypatch.setattr(Endings, "received_from_runner", repeated)
     store = SqlStore.open(tmp_path / "store.sqlite")
     with running(tmp_path, store=store) as scheduler:
         job = submit(scheduler, "exit 3", retries=2, backoff=0.02)
         assert ended(scheduler, job) == ["failed"]
         for events in late:
-            told(scheduler.endings, events)
+            receive(scheduler.endings, events)
         scheduler.ask(lambda: None)
         view = scheduler.view().jobs[job]
         assert (view.failures, view.epoch, view.state) == (3, 3, "failed")

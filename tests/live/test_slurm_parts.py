@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 from tests.live.specs import until
 
+from gantline.core.cluster import Node
 from gantline.core.errors import UsageError
-from gantline.core.nodes import Node
 from gantline.live.runners.local.files import children_of
 from gantline.live.runners.runner_events import NodeState
 from gantline.live.runners.slurm import allocation, commands

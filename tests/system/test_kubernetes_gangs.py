@@ -49,12 +49,12 @@ def make(cluster: KubernetesCluster, tmp_path: Path) -> Iterator[Make]:
 
 def told(bench: KubernetesBench, news: News, row: int = 0, epoch: int = 1) -> tuple[Report, Ending | None]:
     """Wait for a report."""
-    found = [(report, ending) for report, ending in bench.told() if (report.news, report.row, report.epoch) == (news, row, epoch)]
+    found = [(report, ending) for report, ending in bench.reports() if (report.news, report.row, report.epoch) == (news, row, epoch)]
     if found:
         return found[-1]
     wait_for(
-        lambda: any((report.news, report.row, report.epoch) == (news, row, epoch) for report, _ in bench.told()),
-        f"{news.value} of row {row}, epoch {epoch}; told {bench.told()}",
+        lambda: any((report.news, report.row, report.epoch) == (news, row, epoch) for report, _ in bench.reports()),
+        f"{news.value} of row {row}, epoch {epoch}; told {bench.reports()}",
     )
     return told(bench, news, row, epoch)
 
@@ -258,7 +258,7 @@ def test_the_api_server_may_be_away_for_a_while(make: Make, cluster: KubernetesC
     told(bench, News.FINISHED)
     told(bench, News.STARTED, row=2)
     print(f"caught up {time.monotonic() - answers:.1f} s after the first answer of the server")
-    assert not [report for report, _ in bench.told() if report.row == 1 and report.news is not News.STARTED]
+    assert not [report for report, _ in bench.reports() if report.row == 1 and report.news is not News.STARTED]
     assert names(cluster).count("gantline-job2.1.0") == 1
     again = sum(one.gone for one in bench.runner.followers)  # a server that was started anew does not know what was before
     assert bench.runner.client.lists == lists + again

@@ -24,7 +24,7 @@ CLUSTER = {"gpus": 3}
 def test_reports_name_the_gpus_that_ranks_really_have(tmp_path: Path, ray_cluster: RayCluster) -> None:
     runner, told = RayRunner(tmp_path, address=ray_cluster.address), list[Report]()
     assert [(node.name, node.type, node.gpus) for node in runner.cluster.nodes] == [("n1", "gpu", 3), ("n2", "gpu", 3)]
-    runner.roll_call()
+    runner.adopt()
     line = f"echo $CUDA_VISIBLE_DEVICES > {tmp_path}/draft.$RANK; mv {tmp_path}/draft.$RANK {tmp_path}/cuda.$RANK; sleep 1000"
     launch = Launch((line,), shell=True, processes=0, grace=5.0)
     runner.attach(contact_of(runner, lambda row: launch, lambda events: told.extend(report for report, _ in events.reports)))

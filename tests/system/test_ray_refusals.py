@@ -62,7 +62,7 @@ def test_half_a_gang_that_never_gets_its_second_node_is_given_back(
 
     monkeypatch.setattr(incarnation, "START_LIMIT", 3.0)
     runner, told = RayRunner(tmp_path, "cpu", address=ray_cluster.address), list[tuple[Report, Ending | None]]()
-    runner.roll_call()
+    runner.adopt()
     other = ray.remote(Other).options(num_cpus=2, label_selector={"gantline.io/node": "n2"}).remote()
     assert ray.get(other.there.remote())
     gang = Launch(("true",), shell=True, processes=0)

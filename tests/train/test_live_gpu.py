@@ -102,7 +102,7 @@ def test_slices_of_two_sizes_are_profiled_beside_each_other(parts: Any) -> None:
     assert list(measure._crews(known, gpu, ["a"], 8)) == []  # no node has so many
 
 
-def test_company_in_a_run_is_counted_by_its_part_of_the_gpu(parts: Any) -> None:
+def test_what_runs_together_is_counted_by_its_part_of_the_gpu(parts: Any) -> None:
     """A job on a small slice beside one on a large slice is as fast as its profile says for a fifth and a bit of the rest being busy."""
     import history
 

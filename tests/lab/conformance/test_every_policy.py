@@ -19,8 +19,7 @@ from tests.engine.held import held, most_held
 from tests.live.specs import must_succeed, running, shell, submit
 from tests.systems.gavel.tiny_world import table, trace
 
-from gantline.core.facts import Facts
-from gantline.core.grid import PowerGrid, Signal
+from gantline.core.facts import Facts, PowerGrid, Signal
 from gantline.core.inputs import Action, JobRequest, Submit
 from gantline.core.snapshot_json import decode_snapshot
 from gantline.lab.conformance import check_policy, suite
@@ -31,9 +30,9 @@ from gantline.live.scheduler.scheduler import Scheduler
 from gantline.live.store.records import MemoryStore
 from gantline.models.sharing.throughput_model import ThroughputModel
 from gantline.models.sharing.throughput_table import ThroughputTable
+from gantline.models.uncertainty import Uncertainty
 from gantline.policies.registry import make_policy, policy_names
 from gantline.simulator.simulate import simulate
-from gantline.simulator.uncertainty import Uncertainty
 
 POLICIES = [name for name in policy_names() if name != "recorded"]  # that one decides in an imitation only
 NOT_LIVE = ("gaia", "carbonscaler")  # need the carbon intensity of the grid, which a live service does not read

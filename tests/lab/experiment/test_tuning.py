@@ -11,13 +11,13 @@ from tests.typed import typed
 
 import gantline
 from gantline.core.errors import GantlineError, RefusedError
-from gantline.core.objective import Objective, parse_objectives
 from gantline.lab.experiment.setting import Setting
 from gantline.lab.experiment.trace_source import TraceSource
 from gantline.lab.experiment.tuning import tune as tuning
 from gantline.lab.experiment.tuning.space import Choices, Range, read_space
 from gantline.lab.experiment.tuning.tuned import Tuned, gain_of
 from gantline.lab.experiment.tuning.workloads import Laboratory, workloads_of
+from gantline.simulator.objective import Objective, parse_objectives
 from gantline.traces.files.policies import load_policy
 
 PLANTED = """

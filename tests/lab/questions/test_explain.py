@@ -12,16 +12,16 @@ import pytest
 from tests.typed import typed
 
 from gantline.core.errors import NotFoundError, RefusedError, UsageError
-from gantline.core.jobs_now import Jobs
 from gantline.core.policy import OrderPolicy
+from gantline.core.snapshot import Jobs
 from gantline.core.snapshot_json import decode_snapshot, encode_snapshot
 from gantline.lab.questions import explain, forecast
 from gantline.lab.questions.asked import answer
 from gantline.lab.questions.explain import submission
 from gantline.lab.questions.forecast import Setup, place_of
 from gantline.lab.questions.newcomers import like_the_past
+from gantline.models.uncertainty import FEWEST, Uncertainty
 from gantline.policies.registry import make_policy
-from gantline.simulator.uncertainty import FEWEST, Uncertainty
 
 
 @dataclass(frozen=True)

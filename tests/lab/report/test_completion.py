@@ -15,7 +15,6 @@ from tests.lab.report.example_runs import example_run, job_rows
 import gantline
 from gantline import simulate
 from gantline.core.errors import UsageError
-from gantline.core.objective import WORDS
 from gantline.core.plan import Assignment, Plan
 from gantline.core.policy import Policy
 from gantline.core.snapshot import Snapshot
@@ -34,6 +33,7 @@ from gantline.lab.report.metrics import (
     per_group,
 )
 from gantline.lab.report.metrics.measure import ended_run
+from gantline.simulator.objective import WORDS
 
 times = st.lists(st.floats(0, 1e6), min_size=1, max_size=50)
 

@@ -9,7 +9,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.lab.report.example_runs import example_run, job_rows
 
-from gantline.core.areas import integral
 from gantline.lab.report.frames import ALLOCATIONS, EVENTS, SERIES, StoredRun, jobs_of_frame
 from gantline.lab.report.metrics import (
     finish_time_fairness,
@@ -21,6 +20,7 @@ from gantline.lab.report.metrics import (
     received_share,
 )
 from gantline.lab.report.metrics.fairness import _largest, machines, present_over_life, sharing
+from gantline.simulator.areas import integral
 
 
 @given(st.lists(st.floats(0.1, 100), min_size=1, max_size=20))

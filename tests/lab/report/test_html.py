@@ -19,7 +19,7 @@ from rich.console import Console
 from tests.lab.report.example_runs import example_run
 
 from gantline.core.errors import UsageError
-from gantline.core.units import human_seconds
+from gantline.core.fields import human_seconds
 from gantline.lab.report import figures
 from gantline.lab.report.figures import DARK, LIGHT
 from gantline.lab.report.html import SCRIPTS, json_for_html, render_report, stylesheet, write_report

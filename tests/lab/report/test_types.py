@@ -14,13 +14,13 @@ from rich.console import Console
 from tests.lab.report.example_runs import example_run, job_rows
 
 from gantline import simulate
-from gantline.core.areas import integral
 from gantline.lab.report.frames import StoredRun
 from gantline.lab.report.html import render_report
 from gantline.lab.report.metrics import Steadiness, busy_share, per_type, steadiness
 from gantline.lab.report.metrics.columns import bin_means, time_mean
 from gantline.lab.report.metrics.steadiness import from_empty_share
 from gantline.lab.report.terminal import run_summary
+from gantline.simulator.areas import integral
 from gantline.simulator.run_columns import SeriesColumns
 from gantline.traces.generators import generate
 

@@ -15,7 +15,7 @@ from gantline.cli.main import main
 from gantline.cli.replay import fold_home
 from gantline.live.scheduler.replay import RecordedRun
 from gantline.models.profiles.bundle import Bundle, Profile
-from gantline.models.profiles.colocation_fit import TrialLife, fit_company
+from gantline.models.profiles.colocation_fit import TrialLife, fit_colocation
 from gantline.traces.files.speeds import write_bundle
 
 
@@ -23,7 +23,7 @@ from gantline.traces.files.speeds import write_bundle
 def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
     folder = tmp_path_factory.mktemp("measured", numbered=True)
     lives = [TrialLife(0.1 * part, 0.05 * part, 0.1 * part, ((0.0, part), (1.0, part))) for part in (0.9, 1.0, 1.1)]
-    write_bundle(Bundle({"rest": Profile("rest", alone={("cpu", 1): fit_company(lives)})}), folder / "profiles.json")
+    write_bundle(Bundle({"rest": Profile("rest", alone={("cpu", 1): fit_colocation(lives)})}), folder / "profiles.json")
     running = serving(folder / "gantline", devices="cpu:1", anew={"profiles": str(folder / "profiles.json")})
     yield running
     running.stop()

@@ -13,8 +13,6 @@ from tests.live.service.asking import over, succeed
 from tests.live.service.conftest import Running
 
 import gantline.live.dashboard
-from gantline.core.bounded_yaml import MOST_VALUES
-from gantline.core.cluster_spec import parse_cluster_yaml
 from gantline.core.errors import NotFoundError, RefusedError, UsageError
 from gantline.live.jobs.spec_file import parse_spec
 from gantline.live.runners.local.output import KeptJobs, Log
@@ -25,6 +23,8 @@ from gantline.live.service.home import Home
 from gantline.live.service.job_output import read_log
 from gantline.live.service.viewer import ViewAccess
 from gantline.live.store import SqlStore
+from gantline.traces.files.clusters import parse_cluster_yaml
+from gantline.traces.files.marked_yaml import MOST_VALUES
 
 BOMB = "a: &a [x, x, x, x, x, x, x, x, x]\n" + "".join(
     f"{here}: &{here} [{', '.join([f'*{before}'] * 9)}]\n" for before, here in zip("abcdefgh", "bcdefghi", strict=True)

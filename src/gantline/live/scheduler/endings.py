@@ -10,11 +10,10 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from gantline.core.cluster import Cluster
+from gantline.core.cluster import Cluster, Node
 from gantline.core.columns import Job as JobColumn
-from gantline.core.gather import elapsed
+from gantline.core.columns import elapsed
 from gantline.core.inputs import Action, Fault, Input, JobRequest, News, NodeEvent, Report
-from gantline.core.nodes import Node
 from gantline.core.phases import Phase
 from gantline.engine.in_flight import HOLDS
 from gantline.live.runners.runner_context import Accounts
@@ -62,7 +61,7 @@ class Endings:
             self.free_slots(array)
 
     # --- the runner's reports -------------------------------------------------------------------------------------------
-    def told(self, events: RunnerEvents) -> None:
+    def received_from_runner(self, events: RunnerEvents) -> None:
         """Receive what the runner tells, in its thread: news of nodes first, then the reports that follow from them."""
 
         def open_(at: float) -> tuple[Sequence[Input], Sequence[Entry]]:

@@ -19,7 +19,7 @@ from typing import Any
 from gantline.core.columns import Job
 from gantline.core.errors import RefusedError
 from gantline.core.inputs import Action, Input, NodeEvent, Report, Reserve, SetQueue, Unreserve, Use, encode_input
-from gantline.core.known_rows import KnownRows
+from gantline.core.job_json import KnownRows
 from gantline.core.plan import Plan
 from gantline.core.snapshot_json import encode_snapshot
 from gantline.core.windows import AdvanceWindow
@@ -103,8 +103,8 @@ class Scheduler:
             self._put_together(begun)
         self.archived, self.set_aside = begun.archived, begun.set_aside
         loop, endings = self.loop, self.endings
-        endings.told(RunnerEvents(tuple(all_nodes(self.runner.cluster, loop.state.tables.cluster, self.runner.drained))))
-        self.runner.roll_call(lambda job: self._life is None and is_long_over(loop, self.registry, job))
+        endings.received_from_runner(RunnerEvents(tuple(all_nodes(self.runner.cluster, loop.state.tables.cluster, self.runner.drained))))
+        self.runner.adopt(lambda job: self._life is None and is_long_over(loop, self.registry, job))
         rows = loop.engine.inputs.rows
         found = SubmittedExternalJobs(self.requests, self.registry)
         self.runner.attach(
@@ -112,7 +112,7 @@ class Scheduler:
                 self.task,
                 rows.of,
                 self.clock,
-                endings.told,
+                endings.received_from_runner,
                 lambda: loop.state.tables.cluster,
                 endings.refused,
                 found,

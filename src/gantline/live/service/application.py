@@ -17,7 +17,7 @@ from starlette.responses import JSONResponse, Response
 
 import gantline
 from gantline.core.errors import GantlineError, NotFoundError, UsageError, listed
-from gantline.core.plain_text import is_text
+from gantline.core.fields import is_text
 from gantline.live.service.access import Role
 from gantline.live.service.answers import TextError, answer_of
 from gantline.live.service.context import Context, Service

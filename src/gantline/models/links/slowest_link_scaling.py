@@ -20,9 +20,8 @@ from typing import Any
 import numpy as np
 
 from gantline.core.arrays import Floats, Ints
-from gantline.core.cluster import Cluster
+from gantline.core.cluster import Bandwidths, Cluster
 from gantline.core.errors import UsageError, near
-from gantline.core.nodes import Bandwidths
 from gantline.core.topology import slowest_link
 from gantline.models.model import Gangs, PerformanceModel
 

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from gantline.core.nodes import Node
+from gantline.core.cluster import Node
 from gantline.engine.executor import Order
 from gantline.live.jobs.launch import Launch
 from gantline.live.runners.job_environment import gang_ranks, job_environment

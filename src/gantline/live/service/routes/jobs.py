@@ -11,8 +11,8 @@ from pydantic import BaseModel, ConfigDict, Field
 from starlette.concurrency import run_in_threadpool
 
 from gantline.core.errors import NotFoundError, RefusedError, UsageError, near
+from gantline.core.fields import human_seconds
 from gantline.core.inputs import Action
-from gantline.core.units import human_seconds
 from gantline.live.jobs.spec import JobSpec
 from gantline.live.jobs.spec_file import check_promises, spec_of
 from gantline.live.service.access import NoRightError, Role

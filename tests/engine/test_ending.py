@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gantline.core.ending import NEVER, EndingRule, find_ending, unusable
 from gantline.core.errors import GantlineError
+from gantline.engine.ending import NEVER, EndingRule, find_ending, unusable
 
 LOSSES = st.lists(st.floats(-5.0, 5.0, allow_nan=False), min_size=1, max_size=40)
 PLATEAUS = st.builds(EndingRule, st.just("plateau"), st.floats(0.0, 1.0), st.integers(1, 12), st.booleans())

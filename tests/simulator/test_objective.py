@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from gantline.core.errors import RefusedError, UsageError
-from gantline.core.objective import WORDS, Objective, parse_objectives
-from gantline.core.outcomes import Ended
+from gantline.simulator.objective import WORDS, Ended, Objective, parse_objectives
 
 
 def two_jobs(finish: tuple[float, float] = (10.0, 40.0), **others: object) -> Ended:

@@ -8,7 +8,7 @@ import pytest
 
 from gantline.core.errors import UsageError
 from gantline.models.profiles.bundle import Bundle, Profile
-from gantline.models.profiles.colocation_fit import TrialLife, fit_company
+from gantline.models.profiles.colocation_fit import TrialLife, fit_colocation
 
 
 def _life(start: float, *speeds: tuple[float, float]) -> TrialLife:
@@ -16,7 +16,7 @@ def _life(start: float, *speeds: tuple[float, float]) -> TrialLife:
 
 
 def test_speeds_alone_beside_half_and_beside_all_are_a_line() -> None:
-    speed = fit_company([_life(1.0, (0.0, 100.0), (0.5, 90.0), (1.0, 80.0)), _life(3.0, (0.0, 100.0), (1.0, 80.0))])
+    speed = fit_colocation([_life(1.0, (0.0, 100.0), (0.5, 90.0), (1.0, 80.0)), _life(3.0, (0.0, 100.0), (1.0, 80.0))])
     assert speed.line.rate == pytest.approx(100.0)
     assert speed.crowded == pytest.approx(0.8)
     assert speed.beside(0.5) == pytest.approx(90.0)
@@ -25,19 +25,19 @@ def test_speeds_alone_beside_half_and_beside_all_are_a_line() -> None:
     assert speed.samples["speed"] == pytest.approx([1.0] * 5)
 
 
-def test_company_makes_nothing_faster() -> None:
-    speed = fit_company([_life(1.0, (0.0, 40.0), (0.5, 90.0), (1.0, 110.0))])
+def test_neighbours_make_nothing_faster() -> None:
+    speed = fit_colocation([_life(1.0, (0.0, 40.0), (0.5, 90.0), (1.0, 110.0))])
     assert (speed.line.rate, speed.crowded) == pytest.approx((80.0, 1.0))
 
 
 def test_what_starts_at_once_cost_is_a_mean_of_lives_and_never_a_gain() -> None:
     some = [replace(_life(1.0, (0.0, 100.0)), together=seconds) for seconds in (0.1, 0.3)]
-    assert fit_company(some).together == pytest.approx(0.2)
-    assert fit_company([replace(some[0], together=-0.1)]).together == 0.0
+    assert fit_colocation(some).together == pytest.approx(0.2)
+    assert fit_colocation([replace(some[0], together=-0.1)]).together == 0.0
 
 
 def test_it_is_written_and_read_again() -> None:
-    speed = replace(fit_company([_life(1.0, (0.0, 100.0), (1.0, 83.0))]), together=0.04)
+    speed = replace(fit_colocation([_life(1.0, (0.0, 100.0), (1.0, 83.0))]), together=0.04)
     again = Bundle.of(Bundle({"a": Profile("a", alone={("h200", 1): speed})}).to_json())["a"].alone["h200", 1]
     assert again.crowded == pytest.approx(0.83, rel=1e-5)
     assert again.together == 0.04
@@ -62,4 +62,4 @@ def test_mistakes_in_a_file_are_named(entry: dict[str, object], what: str) -> No
 
 def test_a_job_of_which_no_step_was_seen_has_no_speed() -> None:
     with pytest.raises(UsageError, match="no step"):
-        fit_company([_life(1.0)])
+        fit_colocation([_life(1.0)])

@@ -106,40 +106,40 @@ def _outer(bias: list[Floats]) -> Floats:
 # then on. The rest is estimated by collaborative filtering over all jobs, those that have left included; how far off
 # estimates were when they were put to the test is counted.
 
-Way = tuple[int, int]  # device type, devices
+Variant = tuple[int, int]  # device type, devices
 _REMEMBERED = 100  # jobs that have left
 _SWEEPS = 6  # of the filter, which is fitted at every decision; more gain little
 
 
 @dataclass(frozen=True)
-class HeetWays:
+class HeetVariants:
     """Per job (position in the snapshot) that may be changed now: believed speed of every way it may run."""
 
-    speed: dict[int, dict[Way, float]]
-    held: dict[int, Way]  # what they hold now
+    speed: dict[int, dict[Variant, float]]
+    held: dict[int, Variant]  # what they hold now
     left: dict[int, float]  # estimated work left
     free: list[int]  # devices per type that no other job has
-    known: dict[int, set[Way]]  # ways whose speed was measured
+    known: dict[int, set[Variant]]  # ways whose speed was measured
 
-    def time(self, job: int, way: Way) -> float:
+    def time(self, job: int, variant: Variant) -> float:
         """Seconds to its end in that way."""
-        return self.left[job] / self.speed[job][way]
+        return self.left[job] / self.speed[job][variant]
 
 
-def read_ways(snapshot: Snapshot, memory: dict[str, Any], profile: str) -> tuple[HeetWays, dict[str, Any]]:
+def read_variants(snapshot: Snapshot, memory: dict[str, Any], profile: str) -> tuple[HeetVariants, dict[str, Any]]:
     """All that is known and believed, and what to remember of it."""
     jobs, capacity = snapshot.jobs, snapshot.cluster.capacity
     phase = jobs.phase
     free_to_change = (phase == PENDING) | (((phase == STARTING) | (phase == RUNNING)) & ~jobs.locked)
     mine = np.flatnonzero(free_to_change & (jobs.gpus > 0))
-    listed: dict[int, dict[Way, float]] = {int(job): {} for job in mine}
+    listed: dict[int, dict[Variant, float]] = {int(job): {} for job in mine}
     for kind, room in enumerate(capacity.tolist()):
         curves = read_curves(snapshot, mine, kind, room)
         for k, job in enumerate(mine.tolist()):
             for entry in range(int(curves.first[k]), int(curves.first[k + 1])):
                 listed[job][kind, int(curves.size[entry])] = float(curves.rate[entry])
     held = {job: (int(jobs.type[job]), int(jobs.held[job])) for job in listed if jobs.running[job] and jobs.held[job] > 0}
-    held = {job: way for job, way in held.items() if way in listed[job]}
+    held = {job: variant for job, variant in held.items() if variant in listed[job]}
     free = capacity.copy()
     staying = [job for job in range(len(jobs)) if job not in held and jobs.running[job] and jobs.held[job] > 0]
     for job in staying:
@@ -148,54 +148,59 @@ def read_ways(snapshot: Snapshot, memory: dict[str, Any], profile: str) -> tuple
     known, remembered = _known(listed, held, rows, memory, profile)
     speed = listed if profile == "all" else _believed(listed, known, rows, remembered, snapshot)
     left = dict(zip(listed, np.maximum(jobs.remaining[mine], 1e-9).tolist()))
-    return HeetWays(speed, held, left, [max(int(room), 0) for room in free], known), remembered
+    return HeetVariants(speed, held, left, [max(int(room), 0) for room in free], known), remembered
 
 
 def _known(
-    listed: dict[int, dict[Way, float]], held: dict[int, Way], rows: dict[int, str], memory: dict[str, Any], profile: str
-) -> tuple[dict[int, set[Way]], dict[str, Any]]:
+    listed: dict[int, dict[Variant, float]], held: dict[int, Variant], rows: dict[int, str], memory: dict[str, Any], profile: str
+) -> tuple[dict[int, set[Variant]], dict[str, Any]]:
     """Which cells have been measured; memory keeps them by name, as texts 'type/count'."""
     if profile == "all":
-        return {job: set(ways) for job, ways in listed.items()}, {}
+        return {job: set(variants) for job, variants in listed.items()}, {}
     seen: dict[str, dict[str, float]] = memory.get("seen", {})
     errors = list(memory.get("errors", [0, 0.0]))
     believed = memory.get("believed", {})
     fresh: dict[str, dict[str, float]] = {}
-    known: dict[int, set[Way]] = {}
-    for job, ways in listed.items():
+    known: dict[int, set[Variant]] = {}
+    for job, variants in listed.items():
         cells = dict(seen.get(rows[job], {}))
-        for way in _profiled(ways, int(rows[job])) if not cells else []:
-            cells[_text(way)] = ways[way]
+        for variant in _profiled(variants, int(rows[job])) if not cells else []:
+            cells[_text(variant)] = variants[variant]
         if job in held and _text(held[job]) not in cells:
             guess = believed.get(rows[job], {}).get(_text(held[job]))
             if guess is not None:
-                errors = [errors[0] + 1, errors[1] + abs(guess / ways[held[job]] - 1.0)]
-            cells[_text(held[job])] = ways[held[job]]
+                errors = [errors[0] + 1, errors[1] + abs(guess / variants[held[job]] - 1.0)]
+            cells[_text(held[job])] = variants[held[job]]
         fresh[rows[job]] = cells
-        known[job] = {way for way in ways if _text(way) in cells}
+        known[job] = {variant for variant in variants if _text(variant) in cells}
     gone = sorted((row for row in seen if row not in fresh), key=int)[-_REMEMBERED:]
     return known, {"seen": {row: seen[row] for row in gone} | fresh, "errors": errors}
 
 
-def _profiled(ways: dict[Way, float], number: int) -> list[Way]:
+def _profiled(variants: dict[Variant, float], number: int) -> list[Variant]:
     """The three short runs of a new job: its least size on two types and a larger one on the first of them; which ones goes round."""
-    kinds = sorted({kind for kind, _ in ways})
+    kinds = sorted({kind for kind, _ in variants})
     if not kinds:
         return []
     one, two = kinds[number % len(kinds)], kinds[(number + 1) % len(kinds)]
-    least, *larger = sorted(count for kind, count in ways if kind == one)
-    found = {(one, least), (two, min(count for kind, count in ways if kind == two))}
+    least, *larger = sorted(count for kind, count in variants if kind == one)
+    found = {(one, least), (two, min(count for kind, count in variants if kind == two))}
     return sorted(found | ({(one, larger[number % len(larger)])} if larger else set()))
 
 
 def _believed(
-    listed: dict[int, dict[Way, float]], known: dict[int, set[Way]], rows: dict[int, str], remembered: dict[str, Any], snapshot: Snapshot
-) -> dict[int, dict[Way, float]]:
+    listed: dict[int, dict[Variant, float]],
+    known: dict[int, set[Variant]],
+    rows: dict[int, str],
+    remembered: dict[str, Any],
+    snapshot: Snapshot,
+) -> dict[int, dict[Variant, float]]:
     """Measured speeds, and estimates for the rest."""
     seen: dict[str, dict[str, float]] = remembered["seen"]
     names = sorted(seen, key=int)
     counts = sorted(
-        {int(cell.partition("/")[2]) for cells in seen.values() for cell in cells} | {n for ways in listed.values() for _, n in ways}
+        {int(cell.partition("/")[2]) for cells in seen.values() for cell in cells}
+        | {n for variants in listed.values() for _, n in variants}
     )
     if not any(seen.values()):
         return listed
@@ -209,15 +214,22 @@ def _believed(
     filled = ElasticFilter(sweeps=_SWEEPS).complete(table)
     number = {name: k for k, name in enumerate(names)}
     return {
-        job: {way: ways[way] if way in known[job] else float(filled[number[rows[job]], way[0], place[way[1]]]) for way in ways}
-        for job, ways in listed.items()
+        job: {
+            variant: variants[variant] if variant in known[job] else float(filled[number[rows[job]], variant[0], place[variant[1]]])
+            for variant in variants
+        }
+        for job, variants in listed.items()
     }
 
 
-def put_to_the_test(ways: HeetWays, grants: dict[int, Way], rows: list[int]) -> dict[str, dict[str, float]]:
+def put_to_the_test(variants: HeetVariants, grants: dict[int, Variant], rows: list[int]) -> dict[str, dict[str, float]]:
     """What is believed of the ways that jobs are given without having been measured in them."""
-    return {str(rows[job]): {_text(way): ways.speed[job][way]} for job, way in grants.items() if way not in ways.known[job]}
+    return {
+        str(rows[job]): {_text(variant): variants.speed[job][variant]}
+        for job, variant in grants.items()
+        if variant not in variants.known[job]
+    }
 
 
-def _text(way: Way) -> str:
-    return f"{way[0]}/{way[1]}"
+def _text(variant: Variant) -> str:
+    return f"{variant[0]}/{variant[1]}"

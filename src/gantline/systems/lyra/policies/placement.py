@@ -1,6 +1,6 @@
 """Which devices: base workers on the cluster's own servers if they can, extra ones on those on loan, where they are easy to take away.
 
-All jobs of a pool are seated in one compiled call. *Shunned* devices are extra workers' that have not been taken from them yet: base
+All jobs of a pool are placed in one compiled call. *Shunned* devices are extra workers' that have not been taken from them yet: base
 workers take them before they go to a server on loan, but not before what is free.
 """
 
@@ -15,8 +15,8 @@ from gantline.core.arrays import Bools, Ints
 from gantline.core.jit import kernel
 
 
-class SeatingFloor(NamedTuple):
-    """The servers while seats are given out, and what each job has."""
+class Floor(NamedTuple):
+    """The servers while devices are given out, and what each job has."""
 
     server: Ints  # of every device
     lent: Bools  # per server: on loan
@@ -26,14 +26,14 @@ class SeatingFloor(NamedTuple):
     shunned: Bools
     vacant: Ints  # per server: free devices
     spare: Ints  # and those of them that are not shunned
-    begin: Ints  # seats of job j: seat[begin[j]:begin[j] + has[j]]
-    seat: Ints
+    begin: Ints  # devices of job j: placed[begin[j]:begin[j] + has[j]]
+    placed: Ints
     has: Ints
     own: Bools  # scratch, per server
     tally: Ints
 
 
-def seat_jobs(device_node: Ints, lent: Bools, open_: Bools, held: Sequence[Sequence[int]], base: Ints, size: Ints) -> list[list[int]]:
+def place_jobs(device_node: Ints, lent: Bools, open_: Bools, held: Sequence[Sequence[int]], base: Ints, size: Ints) -> list[list[int]]:
     """The devices of every job, ascending, of those that are ``open_``: what it holds, if it is to have so many, and others.
 
     ``lent`` is per node. Base workers stay or find a place, own servers first; then extra ones stay if theirs are still free, or find
@@ -48,15 +48,15 @@ def seat_jobs(device_node: Ints, lent: Bools, open_: Bools, held: Sequence[Seque
     empty, has = np.zeros(int(begin[-1]), dtype=np.int64), np.zeros(len(size), dtype=np.int64)
     own, tally = np.zeros(nodes, dtype=np.bool_), np.zeros(nodes, dtype=np.int64)
     node_of = np.ascontiguousarray(device_node, dtype=np.int64)
-    floor = SeatingFloor(node_of, lent, first, order, open_.copy(), none, count, count.copy(), begin, empty, has, own, tally)
+    floor = Floor(node_of, lent, first, order, open_.copy(), none, count, count.copy(), begin, empty, has, own, tally)
     sits = np.concatenate([[0], np.cumsum([len(devices) for devices in held])]).astype(np.int64)
     listed = np.array([device for devices in held for device in devices], dtype=np.int64)
-    _seat(floor, sits, listed, listed.copy(), np.minimum(base, size).astype(np.int64), size.astype(np.int64))
-    return [np.sort(floor.seat[at : at + had]).tolist() for at, had in zip(begin.tolist(), has.tolist())]
+    _place(floor, sits, listed, listed.copy(), np.minimum(base, size).astype(np.int64), size.astype(np.int64))
+    return [np.sort(floor.placed[at : at + had]).tolist() for at, had in zip(begin.tolist(), has.tolist())]
 
 
 @kernel
-def _seat(f: SeatingFloor, sits: Ints, held: Ints, list_: Ints, base: Ints, size: Ints) -> None:
+def _place(f: Floor, sits: Ints, held: Ints, list_: Ints, base: Ints, size: Ints) -> None:
     jobs = size.size
     for j in range(jobs):
         _keep(f, list_, sits[j], sits[j + 1], j, base[j])
@@ -82,7 +82,7 @@ def _seat(f: SeatingFloor, sits: Ints, held: Ints, list_: Ints, base: Ints, size
 
 
 @kernel
-def _keep(f: SeatingFloor, held: Ints, begin: int, end: int, job: int, count: int) -> None:
+def _keep(f: Floor, held: Ints, begin: int, end: int, job: int, count: int) -> None:
     """Of what a job holds, so many: own servers before those on loan, fuller ones first, so that it spans few."""
     for k in range(begin, end):
         f.tally[f.server[held[k]]] += 1
@@ -105,17 +105,17 @@ def _keep(f: SeatingFloor, held: Ints, begin: int, end: int, job: int, count: in
 
 
 @kernel
-def _take(f: SeatingFloor, job: int, device: int) -> None:
+def _take(f: Floor, job: int, device: int) -> None:
     f.free[device] = False
     f.vacant[f.server[device]] -= 1
     if not f.shunned[device]:
         f.spare[f.server[device]] -= 1
-    f.seat[f.begin[job] + f.has[job]] = device
+    f.placed[f.begin[job] + f.has[job]] = device
     f.has[job] += 1
 
 
 @kernel
-def _add(f: SeatingFloor, job: int, count: int, extra: bool) -> None:
+def _add(f: Floor, job: int, count: int, extra: bool) -> None:
     """More devices, on servers of the preferred kind if there are any: best fit on one that holds all, else the emptiest in turn."""
     if count <= 0:
         return
@@ -123,7 +123,7 @@ def _add(f: SeatingFloor, job: int, count: int, extra: bool) -> None:
     for s in range(f.own.size):
         f.own[s] = False
     for k in range(begin, begin + f.has[job]):
-        f.own[f.server[f.seat[k]]] = True
+        f.own[f.server[f.placed[k]]] = True
     while count > 0:
         polite = True
         at = _choose(f, f.spare, count, extra)
@@ -142,7 +142,7 @@ def _add(f: SeatingFloor, job: int, count: int, extra: bool) -> None:
 
 
 @kernel
-def _choose(f: SeatingFloor, room: Ints, count: int, lent: bool) -> int:
+def _choose(f: Floor, room: Ints, count: int, lent: bool) -> int:
     """Best fit among servers that are lent or not, else the emptiest; those that the job has already come first; -1: there is no room."""
     best = -1
     for s in range(room.size):
