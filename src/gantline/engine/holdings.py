@@ -252,18 +252,18 @@ class Holdings:
     def restyle(self, row: int, option: int, partners: frozenset[int], only_less: bool) -> bool:
         """Another option on the same devices, if every node has what it takes beside; with `only_less` just where it takes no more."""
         t, held = self.state.tables, self.of(row)
-        more = np.subtract(self._each(option), self._each(held.option))
-        if only_less and (more > 0.0).any():
+        more = tuple(after - before for after, before in zip(self._each(option), self._each(held.option)))
+        if only_less and max(more) > 0.0:
             return True
         if not partners.issuperset(self.beside(row)):
             return False
-        if more.any():
-            nodes = [held.node] if held.node >= 0 else t.D[Device.NODE][list(held.devices)].tolist()
+        if any(more):
+            nodes, left = [held.node] if held.node >= 0 else t.D[Device.NODE][list(held.devices)].tolist(), t.NF[:HOST_RESOURCES]
             for node in nodes:
-                t.NF[:HOST_RESOURCES, node] -= more
-            if (t.NF[:HOST_RESOURCES, nodes][more > 0.0] < -SLACK).any():
+                left[:, node] -= more
+            if any(amount > 0.0 and left[k, node] < -SLACK for node in nodes for k, amount in enumerate(more)):
                 for node in nodes:
-                    t.NF[:HOST_RESOURCES, node] += more
+                    left[:, node] += more
                 return False
         t.I[Job.OPTION, row] = option
         if held.shared:

@@ -162,10 +162,11 @@ class PlanChanges:
         if self._has_time(row):
             self.grants.touched.update(*self.grants.by_row[row].members)
             self.fluid.close(row)
-        self.holdings.give_back(row)
         turn.kept = kept
-        if kept is not None:
-            self.holdings.take(row, kept)
+        if kept != turn.had:
+            self.holdings.give_back(row)
+            if kept is not None:
+                self.holdings.take(row, kept)
 
     # --- turns ----------------------------------------------------------------------------------------------------------
     def _take_turn(self, turn: GangTurn) -> None:
@@ -259,7 +260,8 @@ class PlanChanges:
     def _find_beside(self, turn: GangTurn, kept: Holding) -> Holding | Reason:
         """A gang goes on with more or fewer devices, or, where that is not possible or likes fewer nodes, as a whole elsewhere."""
         state, row, need = self.state, turn.row, int(self.t.options.I[Option.GPUS, turn.option])
-        found, why_not = choose_place(self.holdings, row, turn.option, turn.item, kept.devices), self._why_not(turn)
+        found = choose_place(self.holdings, row, turn.option, turn.item, kept.devices)
+        why_not = self._why_not(turn) if found is None else Reason.RESOURCES
         self.holdings.give_back(row)  # its own devices count as free
         turn.kept = None
         fits = found is not None and self.holdings.fits(found, turn.partners, kept)
@@ -270,7 +272,7 @@ class PlanChanges:
             if elsewhere is not None and len(self.holdings.nodes(elsewhere.devices)) < nodes:
                 turn.course = Course.LEAVES
                 return elsewhere
-        return why_not if found is None else found if fits else Reason.RESOURCES
+        return found if fits and found is not None else why_not
 
     def _is_free(self, target: Holding, partners: frozenset[int], home: Holding) -> bool:
         """Whether a place is free, and is not promised to shares of the time."""
@@ -318,7 +320,7 @@ class PlanChanges:
         """Change in place what needs no restart: CPUs, batch, lease, fraction, offset, and whether it shares."""
         row, grant = turn.row, self.grants.by_row.get(turn.row) if turn.form is GrantForm.PARTS or self.memory.counts else None
         whole, shared = self._restyle(turn, only_less=False), self.holdings.shares(row)
-        if short := self.memory.lacking(row, self.holdings.of(row).devices):
+        if self.memory.counts and (short := self.memory.lacking(row, self.holdings.of(row).devices)):
             self.grants.short_of_memory[row], self.I[Job.REASON, row] = short, int(Reason.DEVICE_MEMORY)
             self.kept_caps[row] = math.inf if grant is None else grant.assignment.memory_cap  # it goes on with the memory that it has
             whole = False

@@ -245,13 +245,13 @@ class Pools:
 
     def __init__(self, holdings: Holdings, memory: DeviceMemory) -> None:
         self.state, self.holdings, self.memory = holdings.state, holdings, memory
-        self._pools: dict[frozenset[int], list[int]] = {}
+        self._pools: dict[frozenset[int], dict[int, None]] = {}  # in the order in which they became the group's
 
     def settle_in(self, holders: Iterable[GangTurn], claims: Claims) -> set[int]:
         """Members that may stay where they are, the widest gang first: each lies within what the others have, or around it."""
         OI, staying = self.state.tables.options.I, set[int]()
         for turn in sorted((turn for turn in holders if turn.form is GrantForm.JOINS), key=lambda turn: -int(OI[Option.GPUS, turn.option])):
-            held, pool = turn.had, self._pools.setdefault(turn.partners, [])
+            held, pool = turn.had, self._pools.get(turn.partners, {})
             same_type = bool(OI[Option.TYPE, held.option] == OI[Option.TYPE, turn.option])
             both = set(held.devices) | set(pool)
             inside = len(both) in (len(pool), len(held.devices)) or (turn.item is not None and len(both) <= turn.item.size)
@@ -260,18 +260,17 @@ class Pools:
                 self.add(turn, held.devices)
         return staying
 
-    def of(self, turn: GangTurn) -> list[int]:
+    def of(self, turn: GangTurn) -> tuple[int, ...]:
         """The devices of its group so far."""
-        return list(self._pools.get(turn.partners, ()))
+        return tuple(self._pools.get(turn.partners, ()))
 
-    def restore(self, turn: GangTurn, devices: list[int]) -> None:
+    def restore(self, turn: GangTurn, devices: tuple[int, ...]) -> None:
         """Its group has these devices again."""
-        self._pools[turn.partners] = devices
+        self._pools[turn.partners] = dict.fromkeys(devices)
 
     def add(self, turn: GangTurn, devices: tuple[int, ...]) -> None:
         """These devices are the group's from now on."""
-        pool = self._pools.setdefault(turn.partners, [])
-        pool += [device for device in devices if device not in pool]
+        self._pools.setdefault(turn.partners, {}).update(dict.fromkeys(devices))
 
     def find(self, turn: GangTurn) -> tuple[int, ...] | None:
         """Devices for a member: the least crowded ones of the group, and free ones where it has too few."""
