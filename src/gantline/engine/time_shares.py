@@ -7,13 +7,13 @@ a group (packed pairs) use the same devices, so that their common share counts o
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
 from gantline.core.columns import Job, Node, Option
 from gantline.core.grant import Grant
-from gantline.engine.commit.requested import Requested
+from gantline.core.plan import Assignment
 from gantline.engine.state import State
 
 
@@ -60,18 +60,20 @@ class Fluid:
         """Whether more was given than there is, because a node has gone."""
         return any(self.room(kind) < -1e-6 for kind in np.flatnonzero(self.used).tolist())
 
-    def give(self, wanted: Requested) -> tuple[tuple[int, float], ...] | None:
-        """Book all shares of a row, or none of them. Returns (option, devices' worth) per share."""
+    def give(
+        self, row: int, items: Sequence[Assignment], members: Sequence[frozenset[int]], options: Sequence[int]
+    ) -> tuple[tuple[int, float], ...] | None:
+        """Book all shares of a row, or none of them: per share its group and option. Returns (option, devices' worth) of each."""
         OI = self.state.tables.options.I
         charges: dict[int, float] = {}
         counted: dict[tuple[frozenset[int], int, int], float] = {}
         given = []
-        for item, members, option in zip(wanted.items, wanted.members, wanted.options):
+        for item, group, option in zip(items, members, options):
             kind, amount = int(OI[Option.TYPE, option]), item.share * int(OI[Option.GPUS, option])
             given.append((option, amount))
             charge = amount
             if item.group >= 0:
-                account = (members, item.group, kind)
+                account = (group, item.group, kind)
                 before = max(self._groups.get(account, 0.0), counted.get(account, 0.0))
                 charge = max(0.0, amount - before)
                 counted[account] = max(before, amount)
@@ -79,7 +81,7 @@ class Fluid:
         if any(amount > self.room(kind) + 1e-6 for kind, amount in charges.items()):
             return None
         self._groups |= counted
-        self._charge(wanted.row, charges)
+        self._charge(row, charges)
         return tuple(given)
 
     def _charge(self, row: int, charges: dict[int, float]) -> None:
