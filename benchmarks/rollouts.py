@@ -1,10 +1,9 @@
 """Futures per CPU second from one instant: 100 gangs run, 1,000 wait, work is drawn, everything runs to its end.
 
-    python -m benchmarks rollouts [--policies srtf,fifo,sjf,srsf] [--futures 400] [--engine] [--quotas]
+    python -m benchmarks rollouts [--policies srtf,fifo,sjf,srsf] [--futures 400] [--engine] [--quotas [--waiting 120]]
 
 Printed are milliseconds of CPU time for a future in a batch on one core, the draws included, and (``--engine``) for one that the engine
-rolls forward. With ``--quotas`` there are three queues with quotas, of which two may borrow, a minimum run and costs;
-then 12 gangs run and 120 wait, and the engine rolls every future forward.
+rolls forward. With ``--quotas`` there are three queues with quotas, of which two may borrow, a minimum run and costs; then 12 gangs run.
 """
 
 from __future__ import annotations
@@ -52,8 +51,9 @@ def main() -> None:
     parser.add_argument("--futures", type=int, default=400)
     parser.add_argument("--engine", action="store_true")
     parser.add_argument("--quotas", action="store_true")
+    parser.add_argument("--waiting", type=int, default=120)
     given = parser.parse_args()
-    snapshot = instant(12, 120, quotas=True) if given.quotas else instant()
+    snapshot = instant(12, given.waiting, quotas=True) if given.quotas else instant()
     print(f"{int(snapshot.jobs.running.sum())} gangs run, {int((~snapshot.jobs.running).sum())} wait, {snapshot.cluster.gpus} devices")
     for name in given.policies.split(","):
         rollout(snapshot, name, draws=2)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any
 
 from gantline.core.columns import Device, Job
 from gantline.core.grant import Grant
@@ -37,7 +36,7 @@ class Ordering:
         self.live = self.reality.live
         self.in_flight = InFlight(self.state, self.holdings, self.reality)
         self.promises = self.in_flight.promises
-        self.in_place = InPlace(self.state, self.holdings, self.reality, self.in_flight, self.executor, self._mates)
+        self.in_flight.rests = self.rests
 
     def present(self) -> float:
         """The executor's time; after a restart it is later than the instant of the decision."""
@@ -51,14 +50,14 @@ class Ordering:
         for live in list(self.live.values()):
             if self._rests_easy(live):
                 continue
-            stays = self.in_place.carry_over(live)
-            if self.wanted(live) and live.started and self.in_place.needs_restart(live):
-                self.in_place.restart(live)
-            rest = not stays and self.in_place.rests(live)
+            stays = self.carry_over(live)
+            if self.wanted(live) and live.started and self.needs_restart(live):
+                self.restart(live)
+            rest = not stays and self.rests(live)
             wanted = Verb.START if stays or rest or self.wanted(live) else Verb.STOP
             if wanted is not live.asked:
                 live.asked, live.next_try = wanted, state.now
-            if rest is not live.rest or (live.started and wanted is Verb.START and self.in_place.asks_save(live)):
+            if rest is not live.rest or (live.started and wanted is Verb.START and self.asks_save(live)):
                 live.rest, live.suspended, live.next_try = rest, False, state.now
                 live.saves = state.asked_saves.get(live.row, 0)
                 live.revision += 1
@@ -100,7 +99,7 @@ class Ordering:
         """Order a promised start, unless a gang that may not share its devices is still on them."""
         promise = self.promises[row]
         devices = self.holdings.of(row).devices
-        if not all(self.in_place.may_be_beside(row, other, devices) for other in self.reality.on(devices)):
+        if not all(self.may_be_beside(row, other, devices) for other in self.reality.on(devices)):
             return
         live = self.enter(row, promise.epoch, promise.interval)
         live.pause = promise.pause
@@ -130,26 +129,13 @@ class Ordering:
         terms = (live.rate, live.node, mates, live.grant, live.pause, live.revision, live.onto, live.rest, live.saves)
         return Order(live.asked, live.row, live.epoch, devices, done, *terms)
 
-
-# What can be done to a gang that runs without stopping it: another grant, a rest while others of its rotation go on, a
-# save.
-#
-# What an executor cannot do is planned as a stop and a start, and charged for. A gang that goes on under a new grant
-# (`carry_over`) gets the new epoch while it runs: until that is acknowledged it may be on its old devices and on the
-# new ones. After its turn, a gang rests where it is, if only its rotation uses those devices: its processes stay, and
-# others of the rotation may begin when it is known to stand still.
-
-Mates = Callable[[int, Any], frozenset[int]]
-_PLAIN = Assignment(0)
-
-
-class InPlace:
-    """Decides which gangs can change without a stop."""
-
-    def __init__(self, state: State, holdings: Holdings, reality: Reality, in_flight: InFlight, executor: Executor, mates: Mates) -> None:
-        self.state, self.holdings, self.reality, self.in_flight, self.executor = state, holdings, reality, in_flight, executor
-        self.mates = mates
-        in_flight.rests = self.rests
+    # --- what can be done to a gang that runs without stopping it -------------------------------------------------------
+    #
+    # Another grant, a rest while others of its rotation go on, a save. What an executor cannot do is planned as a stop
+    # and a start, and charged for. A gang that goes on under a new grant (`carry_over`) gets the new epoch while it runs:
+    # until that is acknowledged it may be on its old devices and on the new ones. After its turn, a gang rests where it
+    # is, if only its rotation uses those devices: its processes stay, and others of the rotation may begin when it is
+    # known to stand still.
 
     def can(self, row: int) -> frozenset[Can]:
         """What the executor can do to this gang."""
@@ -208,7 +194,7 @@ class InPlace:
             return False
         if live.grant is None or Can.SUSPEND not in self.can(row):
             return False
-        users = {int(t.D[Device.HOLDER, device]) for device in live.devices} | set(self.mates(row, live.devices))
+        users = {int(t.D[Device.HOLDER, device]) for device in live.devices} | set(self._mates(row, live.devices))
         return all(user < 0 or _take_turns(live.grant, t.granted.get(user)) for user in users)
 
     def may_be_beside(self, row: int, other: int, devices: tuple[int, ...]) -> bool:
@@ -216,7 +202,7 @@ class InPlace:
         there = self.reality.live[other]
         if there.rest and there.suspended and _take_turns(there.grant, self.state.tables.granted.get(row)):
             return True
-        return other in self.mates(row, devices) and there.epoch == int(self.state.tables.I[Job.EPOCH, other])
+        return other in self._mates(row, devices) and there.epoch == int(self.state.tables.I[Job.EPOCH, other])
 
     # --- what has to stop for it ----------------------------------------------------------------------------------------
     def needs_restart(self, live: LiveGang) -> bool:
@@ -242,10 +228,8 @@ class InPlace:
         live.asked, live.next_try = Verb.STOP, now
         self.in_flight.mark()
 
-    def wanted(self, live: LiveGang) -> bool:
-        """Whether the tables want exactly this incarnation."""
-        I = self.state.tables.I
-        return int(I[Job.EPOCH, live.row]) == live.epoch and int(I[Job.PHASE, live.row]) in HOLDS
+
+_PLAIN = Assignment(0)
 
 
 def _take_turns(one: Grant | None, other: Grant | None) -> bool:

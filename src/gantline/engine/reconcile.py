@@ -49,7 +49,7 @@ class Reconciler:
     def __post_init__(self) -> None:
         self.holdings, self.live = self.grants.holdings, self.reality.live
         self.orders = Ordering(self.state, self.holdings, self.executor, self.reality)
-        self.in_flight, self.in_place = self.orders.in_flight, self.orders.in_place
+        self.in_flight = self.orders.in_flight
         self.promises = self.in_flight.promises
         self.ended: list[Report] = []  # finishes that the regime does not see before the boundary
         rows, I = self.state.rows, self.state.tables.I
@@ -121,7 +121,7 @@ class Reconciler:
             live.suspended = False
         if live.asked is Verb.START and not live.rest and live.saves <= live.saves_done:
             live.next_try = self.state.now + self.silence
-        self.in_place.arrived(live)
+        self.orders.arrived(live)
         if int(t.I[Job.PHASE, row]) not in (STARTING, RESIZING) or int(t.I[Job.EPOCH, row]) != live.epoch:
             return False
         promise = self.promises.pop(row)

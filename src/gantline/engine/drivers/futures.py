@@ -104,6 +104,7 @@ class RecordFutures:
         jobs, ds, count = blank_records(len(rows) + more), devices(t.NI, state.rule.one_node), len(rows)
         f, i = jobs.f, jobs.i
         to_lines(t.F[:, rows], t.I[:, rows], lane_of[:count], f[:count], i[:count])
+        f[count:], i[count:] = 0.0, 0
         f[count:, [Record.FIRST_START, Record.FINISH]] = np.nan
         i[count:, [Record.SEGMENT, Record.INTERVAL, *range(Record.AT, Record.AT + HEAPS)]] = -1
         i[:, Record.OPTION] = np.arange(count + more)
