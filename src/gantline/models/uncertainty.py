@@ -85,7 +85,7 @@ class Uncertainty:
         return f"a log-normal with sigma {self.sigma:g}" if self.sigma > 0 else "estimates taken as true"
 
     def quantiles(self, snapshot: Snapshot) -> Floats:
-        """Total work by (place, job): places lie evenly from the least to the most that is likely, see `drivers.futures.draws`."""
+        """Total work by (place, job): places lie evenly from the least to the most that is likely."""
         jobs = snapshot.jobs
         estimate = np.maximum(jobs.estimate, 1e-6)
         done = np.minimum(jobs.done, estimate * 1e9)
