@@ -375,7 +375,8 @@ def _aligned(rows: int, width: int, kind: Any) -> np.ndarray:
     """Lines of that width, the first at the beginning of a cache line."""
     memory = np.empty(rows * width * np.dtype(kind).itemsize + 64, dtype=np.uint8)
     skip = -memory.ctypes.data % 64
-    return memory[skip : len(memory) - 64 + skip].view(kind).reshape(rows, width)
+    lines: np.ndarray = memory[skip : len(memory) - 64 + skip].view(kind).reshape(rows, width)
+    return lines
 
 
 def write_back(engine: Engine, jobs: Records, qs: Lanes, number: Ints) -> None:
