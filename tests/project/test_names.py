@@ -81,7 +81,7 @@ def test_no_policy_goes_behind_its_snapshot() -> None:
     """The tables behind a snapshot hold the truth; they are for those who store, replay or check one."""
     for room in ("policies/**/*", "systems/*/policies/**/*", "systems/*/policies", "models/**/*"):
         for file in SOURCE.glob(f"{room}.py"):
-            assert "core.insiders" not in file.read_text(encoding="utf-8"), file
+            assert "tables_behind" not in file.read_text(encoding="utf-8"), file
 
 
 #: metaphors that had to be explained, and what stands in their place

@@ -18,9 +18,9 @@ from gantline.cli.progress import simulated_jobs
 from gantline.core.cluster import Cluster
 from gantline.core.columns import Job
 from gantline.core.errors import UsageError
+from gantline.core.fields import human_seconds
 from gantline.core.policy import OrderPolicy, Policy
 from gantline.core.reasons import Reason, sentence
-from gantline.core.units import human_seconds
 from gantline.engine.assembly.finders import find, usual_cluster, with_found
 from gantline.engine.assembly.spec import OPTIONS, RunSpec
 from gantline.engine.drivers.simulation import LoopReport

@@ -10,11 +10,10 @@ import numpy as np
 from gantline.core.arrays import Bools, Ints
 from gantline.core.cluster_now import ClusterNow
 from gantline.core.columns import ASKED_TOGETHER, Job, Option
-from gantline.core.departures import NOBODY, Left, joined, read_left, without
 from gantline.core.facts import NO_FACTS, Costs, Facts
 from gantline.core.phases import PENDING, STOPPING, Phase
 from gantline.core.plan import Reservation
-from gantline.core.snapshot import Jobs, Snapshot
+from gantline.core.snapshot import NOBODY, Jobs, Left, Snapshot, joined, read_left, without
 from gantline.core.tables import Matrices, Tables
 from gantline.engine.lists import Lists, RowCount
 from gantline.engine.log import Interval, Log

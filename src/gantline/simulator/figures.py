@@ -8,13 +8,12 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from gantline.core.areas import integral
 from gantline.core.arrays import Bools, Floats, Ints
 from gantline.core.cluster import Cluster
 from gantline.core.columns import Device, Job, Node, Option
-from gantline.core.grid import PowerGrid
+from gantline.core.facts import PowerGrid
 from gantline.core.tables import Tables
-from gantline.core.traffic import Traffic
+from gantline.core.topology import Traffic
 from gantline.engine.log import Interval, Log
 from gantline.models.prices import prices_of
 from gantline.policies.placement.parts.fragments import (
@@ -27,6 +26,7 @@ from gantline.policies.placement.parts.fragments import (
     fragments_over_time,
     typical_mix,
 )
+from gantline.simulator.areas import integral
 from gantline.simulator.run_columns import busy_by_device, held_devices, once_in_use
 
 

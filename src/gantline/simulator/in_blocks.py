@@ -20,9 +20,10 @@ from numpy.typing import NDArray
 
 from gantline.core.arrays import Bools, Floats, Ints
 from gantline.core.cluster import Cluster
-from gantline.core.columns import OPTION_FLOATS, Job, Node, Option
+from gantline.core.columns import Job, Node
 from gantline.core.errors import RefusedError, UsageError
 from gantline.core.machine_code import let_go
+from gantline.core.options import OptionTable
 from gantline.core.phases import COMPLETED
 from gantline.core.policy import Policy
 from gantline.core.tables import Tables
@@ -203,9 +204,9 @@ class JobWindow:
         """Let the jobs of a block in, and run as long as no other job matters: to just before `until`, when the next block begins."""
         self._take(block)
         self.clock.time[LoopTime.UNTIL] = np.nextafter(until, -np.inf)
-        rates = np.zeros((OPTION_FLOATS, len(self.rows)))
-        rates[Option.RATE] = rates[Option.RATE_SPREAD] = 1.0
-        setting, code = LoopSetting(self.simulation.state.SI, self.simulation.state.SF, rates), Outcome.NEED_LOG
+        rates = OptionTable.blank(len(self.rows))
+        rates.rate[:] = rates.rate_spread[:] = 1.0
+        setting, code = LoopSetting(self.simulation.state.SI, self.simulation.state.SF, rates.F), Outcome.NEED_LOG
         while code == Outcome.NEED_LOG:
             log = self.log
             log.reserve(self.room, self.room)

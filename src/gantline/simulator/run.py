@@ -12,9 +12,9 @@ import numpy as np
 import polars as pl
 
 from gantline.core.columns import Device, Job, Option
+from gantline.core.fields import human_seconds
 from gantline.core.reasons import Reason, slug
 from gantline.core.tables import Tables
-from gantline.core.units import human_seconds
 from gantline.engine.drivers.journal import Journal
 from gantline.engine.log import Interval, Log
 from gantline.engine.policy_failures import Refused

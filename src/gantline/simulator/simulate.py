@@ -14,7 +14,6 @@ import numpy as np
 from gantline.core.arrays import Bools
 from gantline.core.cluster import Cluster
 from gantline.core.columns import Job
-from gantline.core.ending import EndingRule
 from gantline.core.errors import RefusedError, UsageError
 from gantline.core.inputs import Input, Reserve
 from gantline.core.machine_code import let_go
@@ -29,6 +28,7 @@ from gantline.engine.assembly.spec import OPTIONS, RunSpec
 from gantline.engine.drivers.journal import Journal
 from gantline.engine.drivers.key_reading import Hint, read_key
 from gantline.engine.drivers.simulation import Checkpoints, Simulation, make_driver, report_on
+from gantline.engine.ending import EndingRule
 from gantline.engine.imitations.registry import find_imitation, find_scope
 from gantline.engine.policy_failures import Incident
 from gantline.engine.regime import Regime, find_regime, regime_names
@@ -156,7 +156,7 @@ def simulate(
     if asks_for_parts(tables).any():
         stretch = stretch_of(simulation, end_of(simulation))
         summary["typical_fragmentation"] = typical_fragmentation(tables, state.log, chosen.shares_devices, *stretch)
-    summary |= simulation.estimates.told()
+    summary |= simulation.estimates.summary()
     if tables.performance is not None:
         summary |= _told_by_models(chosen, tables.performance, state.learned, spec.seed)
     money = dict(rules.facts.prices)

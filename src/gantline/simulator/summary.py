@@ -15,13 +15,13 @@ from gantline.core.arrays import Bools, Floats, Ints, Ints32
 from gantline.core.cluster import Cluster
 from gantline.core.columns import Device, Job, Node
 from gantline.core.errors import UsageError
+from gantline.core.fields import human_seconds
 from gantline.core.inputs import NodeEvent
 from gantline.core.jit import kernel
 from gantline.core.phases import COMPLETED, FUTURE
 from gantline.core.policy import Policy
 from gantline.core.reasons import Reason
 from gantline.core.tables import Tables
-from gantline.core.units import human_seconds
 from gantline.engine.drivers.simulation import Simulation
 from gantline.engine.imitations.registry import find_imitation
 from gantline.engine.log import Interval

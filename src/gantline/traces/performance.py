@@ -16,13 +16,13 @@ import polars as pl
 from gantline.core.arrays import Floats, Ints
 from gantline.core.cluster import Cluster
 from gantline.core.columns import Job, Option
-from gantline.core.device_speeds import DeviceSpeeds
 from gantline.core.errors import GantlineError, NotFoundError, RefusedError, TraceError, UsageError, near
+from gantline.core.facts import DeviceSpeeds
 from gantline.core.options import OptionTable
 from gantline.core.tables import Tables
+from gantline.models.links.slowest_link_scaling import Scaling, ScalingModel
 from gantline.models.model import PerformanceModel, check_model
 from gantline.models.parameter_servers import TERMS, ServerJob, ServerModel
-from gantline.models.scaling import Scaling, ScalingModel
 from gantline.models.sharing.pair_model import PairModel, typed_pair_model
 from gantline.models.sharing.pair_table import AloneProfile
 from gantline.models.sharing.throughput_model import ThroughputModel

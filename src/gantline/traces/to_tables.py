@@ -12,11 +12,11 @@ from gantline.core.cluster import Cluster
 from gantline.core.columns import DEVICE_MEMORY, HOST_RESOURCE_NAMES, HOST_RESOURCES, Job
 from gantline.core.columns import Option as OptionColumn
 from gantline.core.errors import TraceError, near
+from gantline.core.fields import LONGEST
 from gantline.core.host_resources import amounts_beside
 from gantline.core.options import Option, OptionTable
 from gantline.core.tables import Tables
-from gantline.core.traffic import BANDWIDTH, ITERATION, NETWORK, traffic_fault
-from gantline.core.units import LONGEST
+from gantline.core.topology import BANDWIDTH, ITERATION, NETWORK, traffic_fault
 from gantline.traces.options import parse_options
 from gantline.traces.trace import Trace
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gantline import OrderPolicy, Plan, Snapshot, Trace, simulate
+from gantline import OrderPolicy, Plan, Snapshot, simulate
 from gantline.cli.main import main
 from gantline.core.inputs import NodeEvent
 
@@ -101,7 +101,7 @@ def test_a_run_says_which_loop_it_took_and_why_no_faster_one(name: str) -> None:
     policy, options, loop, why = RUNS[name]
     options = {"trace": JOBS, "cluster": "2x4", "round": 60.0, **options}
     trace, cluster = options.pop("trace"), options.pop("cluster")
-    summary = simulate(Trace.from_records(trace), cluster, policy, **options).summary
+    summary = simulate(trace, cluster, policy, **options).summary
     assert summary["loop"] == loop
     assert why in next(reversed(summary["loop_refused"].values()), "")
     assert bool(summary["loop_refused"]) == (loop != "records")

@@ -16,11 +16,10 @@ from typing import Any
 import numpy as np
 import pytest
 from tests.engine.held import held, most_held
-from tests.live.specs import ended, running, shell
+from tests.live.specs import must_succeed, running, shell, submit
 from tests.systems.gavel.tiny_world import table, trace
 
-from gantline.core.facts import Facts
-from gantline.core.grid import PowerGrid, Signal
+from gantline.core.facts import Facts, PowerGrid, Signal
 from gantline.core.inputs import Action, JobRequest, Submit
 from gantline.core.snapshot_json import decode_snapshot
 from gantline.lab.conformance import check_policy, suite
@@ -128,8 +127,8 @@ def test_it_takes_over_and_serves_the_queue(scheduler: Scheduler, policy: str) -
     """One scheduler, two clocks: each drives real processes."""
     scheduler.use(policy, BRIEF.get(policy, {}))
     lost = scheduler.view().counters["lost_turns"]
-    (job,) = scheduler.submit(shell("true", gpus=2, estimate=60.0))
-    assert ended(scheduler, job) == ["succeeded"]
+    job = submit(scheduler, "true", gpus=2, estimate=60.0)
+    must_succeed(scheduler, job)
     assert scheduler.view().counters["lost_turns"] == lost, scheduler.view().incidents[-1]
 
 

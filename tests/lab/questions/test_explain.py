@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from gantline.core.errors import NotFoundError
-from gantline.core.jobs_now import Jobs
 from gantline.core.policy import OrderPolicy
+from gantline.core.snapshot import Jobs
 from gantline.core.snapshot_json import decode_snapshot, encode_snapshot
 from gantline.lab.questions import explain, forecast
 from gantline.lab.questions.asked import answer

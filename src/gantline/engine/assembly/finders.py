@@ -8,15 +8,14 @@ from pathlib import Path
 from typing import Any
 
 from gantline.core.cluster import Cluster
-from gantline.core.ending import find_ending
 from gantline.core.errors import NotFoundError, RefusedError, UsageError, near
-from gantline.core.facts import Costs
-from gantline.core.grid import PowerGrid
+from gantline.core.facts import Costs, PowerGrid
+from gantline.core.fields import LONGEST
 from gantline.core.policy import Policy
 from gantline.core.queues import parse_queues
-from gantline.core.units import LONGEST
 from gantline.core.windows import parse_windows
 from gantline.engine.assembly.spec import OPTIONS, RunSpec
+from gantline.engine.ending import find_ending
 from gantline.engine.preemption_grace import LIVE_STOPS, StopRules
 from gantline.engine.regime import find_regime
 from gantline.models.estimate_chain import find_estimates

@@ -10,7 +10,6 @@ import numpy as np
 from gantline.core.arrays import Bools, Floats
 from gantline.core.cluster import Cluster
 from gantline.core.columns import Job
-from gantline.core.ending import WINDOW, EndingRule
 from gantline.core.errors import RefusedError
 from gantline.core.inputs import Submit
 from gantline.core.job_json import encode_job
@@ -20,6 +19,7 @@ from gantline.engine.assembly.finders import check_promises, find
 from gantline.engine.assembly.guard import Guard, asked
 from gantline.engine.assembly.run_rules import RunRules, provided_needs
 from gantline.engine.assembly.spec import RunSpec
+from gantline.engine.ending import WINDOW, EndingRule
 from gantline.engine.engine import Engine
 from gantline.engine.submissions import SUBMITTED
 from gantline.models.learned_curves import LearnedCurves, read_scaling

@@ -37,7 +37,7 @@ from gantline.traces.trace import Trace
 
 # --- what a run provides of a policy's needs ----------------------------------------------------------------------------
 def provided_needs(tables: Tables, facts: Facts = NO_FACTS) -> frozenset[str]:
-    """Those of `gantline.core.estimates.NEEDS` that do not depend on estimates of work."""
+    """Those of `gantline.core.policy.NEEDS` that do not depend on estimates of work."""
     found = {"rates", "deadlines"}
     if np.isfinite(tables.F[Job.DEADLINE]).any():
         found.add("some-deadline")

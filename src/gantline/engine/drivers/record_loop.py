@@ -48,7 +48,9 @@ from gantline.engine.walk.ranking import name_blocked
 
 _ARRIVED, _LOAD_LIMIT = int(Reason.ARRIVED), int(Reason.LOAD_LIMIT)
 PREEMPTS, PROMISES = True, False  # whether gangs may be stopped, whether there is backfilling; known when it is compiled (`variant`)
-DEMAND = 7  # one more place of `number`, beyond those of `engine.lists`: devices that admitted jobs ask for
+# more places of `number`, beyond those of `engine.lists`: devices that admitted jobs ask for; up to which row jobs come as inputs
+DEMAND, INPUTS = 7, 8
+NUMBERS = 9
 
 
 class OnRecords(NamedTuple):
@@ -92,25 +94,34 @@ def next_end(on: OnRecords, number: Ints) -> float:
 
 @kernel
 def finish(on: OnRecords, number: Ints, now: float) -> None:
-    """Complete every gang that has done its work by `now`, and raise estimates that turned out too low."""
+    """Complete every gang that has done its work by `now`, and raise estimates that turned out too low.
+
+    A job that comes as an input makes the engine look at those that run when it comes: estimates may prove too low at that instant.
+    """
     jobs, h, ds, log, setting, key, work = on.jobs, on.h, on.ds, on.log, on.setting, on.key, on.work
     f = jobs.f
     number[RowCount.FINISHED] = 0
-    while (next_due(jobs, h) if PREEMPTS else first(h, DUE)) <= now:
-        row = h.row[DUE, 0]
-        at = f[row, Record.SINCE] + (f[row, Record.WORK] - f[row, Record.DONE]) / f[row, Record.RATE]
-        if at <= now:
-            complete(jobs, h, ds, log, row, now if setting.SI[Switch.BOUNDARY] == 1 else at)
-            number[RowCount.ACTIVE] -= 1
-            number[DEMAND] -= jobs.i[row, Record.NEED]
-            number[RowCount.FINISHED] += 1
-            continue
-        # its estimate was too low. Mean residual life of a heavy tail: as long again
-        f[row, Record.ESTIMATE] = 2.0 * (f[row, Record.DONE] + f[row, Record.RATE] * max(0.0, now - f[row, Record.SINCE]))
-        set_due(jobs, h, row)
-        put(h, DUE, row, f[row, Record.DUE])  # later than it stood; else it would stay on top, and be looked at for ever
-        if PREEMPTS:
-            put(h, RANK, row, rank_key(jobs, row, key, work, now))
+    boundary, coming, at = setting.SI[Switch.BOUNDARY] == 1, number[RowCount.NEXT], -np.inf
+    while at < now:
+        at = now
+        if coming < number[INPUTS] and not boundary:
+            at = min(now, f[coming, Record.ARRIVAL])
+            coming += 1
+        while (next_due(jobs, h) if PREEMPTS else first(h, DUE)) <= at:
+            row = h.row[DUE, 0]
+            end = f[row, Record.SINCE] + (f[row, Record.WORK] - f[row, Record.DONE]) / f[row, Record.RATE]
+            if end <= at:
+                complete(jobs, h, ds, log, row, now if boundary else end)
+                number[RowCount.ACTIVE] -= 1
+                number[DEMAND] -= jobs.i[row, Record.NEED]
+                number[RowCount.FINISHED] += 1
+                continue
+            # its estimate was too low. Mean residual life of a heavy tail: as long again
+            f[row, Record.ESTIMATE] = 2.0 * (f[row, Record.DONE] + f[row, Record.RATE] * max(0.0, at - f[row, Record.SINCE]))
+            set_due(jobs, h, row)
+            put(h, DUE, row, f[row, Record.DUE])  # later than it stood; else it would stay on top, and be looked at for ever
+            if PREEMPTS:
+                put(h, RANK, row, rank_key(jobs, row, key, work, at))
 
 
 @kernel
@@ -246,8 +257,8 @@ def run_records(on: OnRecords, number: Ints, clock: LoopClock) -> int:
 # --- from the tables to the records, and back when the loop ends --------------------------------------------------------
 
 
-def why_not_on_records(state: State) -> str:
-    """What records cannot represent of this run; empty: they can represent all of it."""
+def why_not_on_records(state: State, midway: bool = False) -> str:
+    """What records cannot represent of this run; empty: they can represent all of it. `midway`: where it begins does not matter."""
     t, SI = state.tables, state.SI
     OI, OF, I, kind = t.options.I, t.options.F, t.I, t.NI[Node.TYPE]
     if not state.rule.on_records:
@@ -256,7 +267,7 @@ def why_not_on_records(state: State) -> str:
         return f"regime '{state.regime.name}' keeps evictions that turn out useless"
     if I.shape[1] == 0:
         return "there are no jobs"
-    if state.lists.number.any() or I[Job.PHASE].any():
+    if not midway and (state.lists.number.any() or I[Job.PHASE].any()):
         return "it begins in the middle of a run"
     if (kind != kind[0]).any() or (OI[Option.TYPE] != kind[0]).any():
         return "there are several device types"
@@ -297,7 +308,7 @@ def run_on_records(engine: Engine, key: LinearKey, bounds: LoopBounds) -> int:
     work.motion[Motion.WHOLE] = _whole(state, key)
     plan = forecast(key.promises, jobs.f.shape[0], int(t.NI[Node.GPUS].sum()), _as_planned(state, key))
     on = OnRecords(jobs, heaps(jobs), qs, ds, log.columns, setting, declared, work, plan)
-    number, room = np.zeros(len(RowCount) + 1, dtype=np.int64), 2 * width + 65536
+    number, room = np.zeros(NUMBERS, dtype=np.int64), 2 * width + 65536
     code = Outcome.NEED_LOG
     standstill = Standstill(engine)
     while code == Outcome.NEED_LOG and not stands_still(standstill, jobs, number, float(clock.time[LoopTime.NOW])):
@@ -371,7 +382,7 @@ def blank_records(rows: int) -> Records:
     return Records(_aligned(rows, RECORD_FLOATS, np.float64), _aligned(rows, RECORD_INTS, np.int32))
 
 
-def _aligned(rows: int, width: int, kind: Any) -> np.ndarray:
+def _aligned(rows: int, width: int, kind: Any) -> Any:
     """Lines of that width, the first at the beginning of a cache line."""
     memory = np.empty(rows * width * np.dtype(kind).itemsize + 64, dtype=np.uint8)
     skip = -memory.ctypes.data % 64

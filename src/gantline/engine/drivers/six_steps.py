@@ -151,6 +151,7 @@ def loop_over(verbs: Verbs, name: str, module: str) -> Callable[[Any, Ints, Loop
                     row = count[LoopCount.TRACK_LOW]
                     while row < count[LoopCount.TRACK_HIGH] and has_ended(store, row):
                         row += 1
+                    count[LoopCount.TRACK_LOW] = row  # those before it are not looked at again
                     if row >= count[LoopCount.TRACK_HIGH]:
                         return Outcome.DONE
             # 4. order, 5. walk

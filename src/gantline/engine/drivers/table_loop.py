@@ -11,8 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from gantline.core.arrays import Bools, Floats, Ints
-from gantline.core.columns import Job, Node
-from gantline.core.gather import elapsed
+from gantline.core.columns import Job, Node, elapsed
 from gantline.core.jit import kernel, variant
 from gantline.core.plan import Misfit
 from gantline.core.policy import OrderPolicy

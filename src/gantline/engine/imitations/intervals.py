@@ -16,7 +16,7 @@ from gantline.engine.drivers.simulation import Simulation
 from gantline.engine.log import Interval
 
 
-class DeviceSeats:
+class DeviceCalendar:
     """Devices for imitations that count GPUs and not devices: each interval gets the lowest ones that are free. Intervals come in order."""
 
     def __init__(self, devices: int) -> None:

@@ -15,8 +15,7 @@ from gantline._alarm import TimeOverError
 from gantline.core import memory as memories
 from gantline.core.columns import Job as JobColumn
 from gantline.core.errors import GantlineError
-from gantline.core.facts import Costs, Facts
-from gantline.core.grid import PowerGrid, Signal
+from gantline.core.facts import Costs, Facts, PowerGrid, Signal
 from gantline.core.inputs import NodeEvent
 from gantline.core.plan import Plan
 from gantline.core.policy import Policy

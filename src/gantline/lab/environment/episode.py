@@ -10,7 +10,6 @@ import numpy as np
 
 from gantline.core.cluster import Cluster
 from gantline.core.columns import Job
-from gantline.core.outcomes import Ended
 from gantline.core.phases import Phase
 from gantline.core.plan import Plan
 from gantline.core.policy import Policy
@@ -20,6 +19,7 @@ from gantline.engine.assembly.from_trace import assemble
 from gantline.engine.assembly.run_rules import RunRules
 from gantline.engine.assembly.spec import RunSpec
 from gantline.engine.drivers.simulation import Simulation
+from gantline.simulator.objective import Ended
 from gantline.traces.trace import Trace
 
 _LOST = (int(Phase.FAILED), int(Phase.REJECTED), int(Phase.CANCELLED))

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from gantline.core.cluster import Cluster
-from gantline.core.cluster_json import decode_cluster
+from gantline.core.cluster_spec import decode_cluster
 from gantline.core.errors import RefusedError
 from gantline.core.json_reader import Reader
 from gantline.lab.report.frames import ALLOCATIONS, EVENTS, JOBS, SERIES, StoredRun, series_of

@@ -16,13 +16,12 @@ from gantline.core.cluster import Cluster
 from gantline.core.cluster_now import ClusterNow
 from gantline.core.columns import Job
 from gantline.core.errors import GantlineError, RefusedError
-from gantline.core.insiders import tables_behind
-from gantline.core.known_rows import KnownRows
+from gantline.core.job_json import KnownRows
 from gantline.core.phases import Phase
 from gantline.core.queues import Queue, parse_queues, queues_as_text
 from gantline.core.snapshot import Jobs, Snapshot
 from gantline.core.snapshot_json import decode_snapshot, encode_snapshot
-from gantline.core.tables import Tables
+from gantline.core.tables import Tables, tables_behind
 from gantline.engine.assembly.run_rules import RunRules
 from gantline.engine.assembly.spec import RunSpec
 from gantline.engine.engine import Engine

@@ -14,7 +14,7 @@ from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from pathlib import Path
 
-from gantline.core.cluster_json import decode_cluster
+from gantline.core.cluster_spec import decode_cluster
 from gantline.core.errors import GantlineError, NotFoundError, RefusedError
 from gantline.core.json_reader import Reader
 from gantline.live.scheduler.archive import Archive, Launches

@@ -16,15 +16,14 @@ import numpy as np
 
 from gantline.core.arrays import Bools, Floats
 from gantline.core.errors import RefusedError, UsageError
-from gantline.core.objective import WORDS, Objective
-from gantline.core.outcomes import Ended
+from gantline.core.fields import human_seconds
 from gantline.core.plan import InCharge, Plan
 from gantline.core.policy import Policy
 from gantline.core.snapshot import Snapshot
-from gantline.core.units import human_seconds
 from gantline.lab.questions.newcomers import LikeThePast, tell_how_others_come
 from gantline.models.uncertainty import Uncertainty
 from gantline.policies.admission.rules import find_admission
+from gantline.simulator.objective import WORDS, Ended, Objective
 from gantline.simulator.rollout import Candidate, Futures, Newcomers, rollout
 from gantline.traces.files.policies import load_placement, load_policy
 

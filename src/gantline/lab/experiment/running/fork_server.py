@@ -31,7 +31,7 @@ NEEDED = (
     "gantline.traces.profiled_sizes",
     "gantline.traces.performance",
     "gantline.models.parameter_servers",
-    "gantline.models.scaling",
+    "gantline.models.links.slowest_link_scaling",
     "numpy.ma",
     "gantline.core.machine_code.object_code",
 )

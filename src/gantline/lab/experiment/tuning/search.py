@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from gantline.core.errors import RefusedError, UsageError
-from gantline.core.objective import Objective
 from gantline.lab.experiment.tuning.space import SearchSpace
 from gantline.lab.experiment.tuning.workloads import Tried, Values
+from gantline.simulator.objective import Objective
 
 if TYPE_CHECKING:
     from optuna import Study

@@ -12,7 +12,7 @@ from gantline.core.phases import Phase
 from gantline.core.policy import Policy
 from gantline.core.tables import Tables
 from gantline.engine.drivers.simulation import Simulation
-from gantline.engine.imitations.intervals import DeviceSeats, write_intervals, write_jobs
+from gantline.engine.imitations.intervals import DeviceCalendar, write_intervals, write_jobs
 from gantline.models.sharing.throughput_model import ThroughputModel
 from gantline.policies.recorded import Recorded
 from gantline.systems.shockwave.imitation.jobs import SAMPLES, ShockwaveJob, fairness, mean_contention
@@ -90,7 +90,7 @@ def drive(simulation: Simulation, trace: Trace) -> dict[str, Any]:
 
 def _chooser(policy: Policy, jobs: list[ShockwaveJob]) -> Chooser:
     if isinstance(policy, Shockwave):
-        return Planner(policy.makespan, policy.power, policy.largest, policy.window, policy.calibrates, policy.told, policy.beat)
+        return Planner(policy.makespan, policy.power, policy.largest, policy.window, policy.calibrates, policy.knows_futures, policy.beat)
     if isinstance(policy, Recorded):
         return RecordedRounds(policy.table, jobs)
     return ShareTurns(_BASELINES[policy.name])
@@ -107,7 +107,7 @@ def _write_result(simulation: Simulation, rounds: ShockwaveRounds) -> None:
     )  # fmt: skip
     simulation.state.now = rounds.clock
     simulation.engine.decisions = rounds.passes
-    seats = DeviceSeats(simulation.state.tables.D.shape[1])
+    seats = DeviceCalendar(simulation.state.tables.D.shape[1])
     held = sorted((one for spells in rounds.spells.values() for one in spells), key=lambda one: (one.begin, one.row))
     write_intervals(simulation, (one._replace(devices=seats.take(jobs[one.row].gang, one.begin, one.end)) for one in held))
 
@@ -135,4 +135,4 @@ def _planned(chooser: Chooser) -> dict[str, Any]:
     if not isinstance(chooser, Planner):
         return {}
     counted = {"plans": chooser.planned, "fair_plans": chooser.fair, "cut_plans": chooser.cut}  # the others keep no fair finish time
-    return counted | {"estimates": "told" if chooser.told else "learned"}
+    return counted | {"estimates": "told" if chooser.knows_futures else "learned"}
