@@ -17,7 +17,7 @@ from gantline.cli.progress import counted
 from gantline.lab.experiment.tuning.space import read_space
 from gantline.lab.experiment.tuning.tune import SEEDS, tune_settings
 from gantline.lab.experiment.tuning.tuned import Tuned, charts_of_search
-from gantline.simulator.objective import parse_objectives
+from gantline.lab.objective import parse_objectives
 
 _SHOWN = 10  # trials in the table for people
 

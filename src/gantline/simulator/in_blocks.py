@@ -94,9 +94,8 @@ def simulate_in_blocks(
         let_go()
         state: Any = simulation.state
         state.tables, state.log = kept.tables(state.tables), kept.log
-        parts = chosen, source, place, simulation.estimates, state.placement, simulation.admission
         held = what_jobs_held(simulation)
-        summary = summarise(simulation, *parts, spec.seed, held)  # type: ignore[arg-type]
+        summary = summarise(simulation, chosen, source, place, held)  # type: ignore[arg-type]
         summary |= changes_of(simulation)
         if target is not None:
             write_blocks(kept.frames(_states(blocks, place, spec), held), target)

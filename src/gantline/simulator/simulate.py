@@ -21,7 +21,7 @@ from gantline.core.phases import Phase
 from gantline.core.policy import OrderPolicy, Policy
 from gantline.core.tables import Tables
 from gantline.engine.assembly.finders import find, options_set, usual_cluster
-from gantline.engine.assembly.from_trace import assemble, reservations
+from gantline.engine.assembly.from_trace import assemble
 from gantline.engine.assembly.guard import guard_of
 from gantline.engine.assembly.run_rules import RunRules
 from gantline.engine.assembly.spec import OPTIONS, RunSpec
@@ -41,6 +41,7 @@ from gantline.traces.files.clusters import read_cluster
 from gantline.traces.files.policies import policy_of
 from gantline.traces.generators import generate
 from gantline.traces.generators.registry import is_generator
+from gantline.traces.reserved import reservations
 from gantline.traces.to_tables import absent_types
 from gantline.traces.trace import Trace
 
@@ -140,7 +141,7 @@ def simulate(
     if spec.warmup != 0.0 and tables.count:
         waited = tables.F[Job.FINISH] - tables.F[Job.ARRIVAL] - held.seconds
         window = simulation.track = counted_rows(window or (0, tables.count), spec.warmup, tables.F[Job.ARRIVAL], waited)
-    summary = summarise(simulation, chosen, jobs, place, simulation.estimates, rules.placement, rules.admission, spec.seed, held)
+    summary = summarise(simulation, chosen, jobs, place, held)
     summary |= counted_changes | (counted or {})
     if spec.warmup != 0.0:
         summary["warmup"] = float(tables.F[Job.ARRIVAL, window[0]] - tables.F[Job.ARRIVAL, 0]) if window else 0.0

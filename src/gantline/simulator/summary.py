@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import fields
 from itertools import groupby, pairwise
 from typing import Any, Literal
@@ -24,10 +25,7 @@ from gantline.core.tables import Tables
 from gantline.engine.drivers.simulation import Simulation
 from gantline.engine.imitations.registry import find_imitation
 from gantline.engine.log import Interval
-from gantline.models.estimate_chain import Estimates
 from gantline.models.model import overrides
-from gantline.policies.admission.rules import AdmissionRule
-from gantline.policies.placement.rules import PlacementRule
 from gantline.simulator.run_columns import Held, busy_by_device, busy_seconds, held_by_job
 from gantline.traces.trace import Trace
 
@@ -105,16 +103,9 @@ def summarise(
     policy: Policy,
     trace: Trace,
     cluster: Cluster,
-    estimates: Estimates,
-    placement: PlacementRule,
-    admission: AdmissionRule,
-    seed: int,
-    held: Held | None = None,
+    held: Held,
 ) -> dict[str, object]:
-    """Figures over the tracked jobs (all, without a window) that finished; None where there are none.
-
-    `held`: what jobs held, where that is known already.
-    """
+    """Figures over the tracked jobs (all, without a window) that finished; None where there are none."""
     state, engine = simulation.state, simulation.engine
     F, I = state.tables.F, state.tables.I
     low, high = simulation.track or (0, F.shape[1])
@@ -127,7 +118,6 @@ def summarise(
     middle, p95, p99 = (np.median(jct), *np.percentile(jct, (95, 99))) if len(jct) else (None, None, None)
     regime = state.regime
     end = end_of(simulation)
-    held = what_jobs_held(simulation) if held is None else held
     joined = _joined(simulation, end)
     settings = {item.name: getattr(policy, item.name) for item in fields(policy)}
     return {
@@ -135,16 +125,13 @@ def summarise(
         "settings": settings,
         "cluster": str(cluster),
         "gpus": cluster.gpus,
-        "node_gpus": _sizes(state.tables.cluster),
-        **_types(state.tables.cluster),
-        **_racks(state.tables.cluster),
-        **_names(state.tables.cluster),
+        **_nodes(state.tables.cluster),
         "regime": regime.name,
         "round": regime.round,
-        "placement": placement.name,
-        "admission": admission.name,
-        "estimates": str(estimates),
-        "seed": seed,
+        "placement": state.placement.name,
+        "admission": simulation.admission.name,
+        "estimates": str(simulation.estimates),
+        "seed": state.seed,
         "jobs": int(F.shape[1]),
         "tracked": len(arrival),
         "track": list(simulation.track) if simulation.track else None,
@@ -223,12 +210,6 @@ def _utilization(simulation: Simulation, cluster: Cluster, joined: list[tuple[fl
     return _number((busy + grants.fluid.device_seconds) / capacity)
 
 
-def _names(cluster: Cluster) -> dict[str, list[str]]:
-    """The names of the nodes with GPUs, where they are not just numbered."""
-    names = [node.name for node in cluster.nodes]
-    return {} if names == [f"node{number}" for number in range(len(names))] else {"node_names": [n.name for n in cluster.nodes if n.gpus]}
-
-
 def _wholes_for_parts(tables: Tables, policy: Policy) -> dict[str, int]:
     """How many jobs need a part of a GPU and can only get a whole one, where there are such."""
     demand = tables.metrics.get("gpu_demand")
@@ -238,23 +219,21 @@ def _wholes_for_parts(tables: Tables, policy: Policy) -> dict[str, int]:
     return {"wholes_for_parts": count} if count else {}
 
 
-def _types(cluster: Cluster) -> dict[str, list[tuple[str, int]]]:
-    """The device types of the nodes in their order, each with how many nodes follow one another, where there are several."""
-    if len(cluster.types) < 2:
-        return {}
-    return {"node_types": [(kind, len(list(same))) for kind, same in groupby(node.type for node in cluster.nodes)]}
+def _nodes(cluster: Cluster) -> dict[str, Any]:
+    """The nodes in their order: GPUs, as ``32x4,2x8``, short even for thousands; types, racks and names where there are several."""
+    found: dict[str, Any] = {"node_gpus": ",".join(f"{count}x{gpus}" for gpus, count in _in_a_row(node.gpus for node in cluster.nodes))}
+    if len(cluster.types) > 1:
+        found["node_types"] = _in_a_row(node.type for node in cluster.nodes)
+    if len(cluster.racks) > 1:
+        found["node_racks"] = _in_a_row(cluster.node_rack.tolist())
+    if [node.name for node in cluster.nodes] != [f"node{number}" for number in range(len(cluster.nodes))]:
+        found["node_names"] = [node.name for node in cluster.nodes if node.gpus]
+    return found
 
 
-def _racks(cluster: Cluster) -> dict[str, list[tuple[int, int]]]:
-    """The racks of the nodes in their order, numbered, each with how many nodes follow one another, where there are several."""
-    if len(cluster.racks) < 2:
-        return {}
-    return {"node_racks": [(int(rack), len(list(same))) for rack, same in groupby(cluster.node_rack.tolist())]}
-
-
-def _sizes(cluster: Cluster) -> str:
-    """GPUs of the nodes in their order, as ``32x4,2x8``; short even for thousands of nodes."""
-    return ",".join(f"{len(list(same))}x{gpus}" for gpus, same in groupby(node.gpus for node in cluster.nodes))
+def _in_a_row(values: Iterable[Any]) -> list[tuple[Any, int]]:
+    """Each value with how often it follows itself."""
+    return [(value, len(list(same))) for value, same in groupby(values)]
 
 
 def _joined(simulation: Simulation, end: float) -> list[tuple[float, int]]:

@@ -17,6 +17,7 @@ from gantline.core.arrays import Floats, Ints
 from gantline.core.cluster import Cluster
 from gantline.core.columns import Job, Option
 from gantline.core.errors import GantlineError, NotFoundError, RefusedError, TraceError, UsageError, near
+from gantline.core.facts import DeviceSpeeds
 from gantline.core.options import OptionTable
 from gantline.core.tables import Tables
 from gantline.models.links.slowest_link_scaling import Scaling, ScalingModel
@@ -208,6 +209,20 @@ def _servers(trace: Trace, texts: list[str], with_servers: list[bool]) -> Server
 def _scaling_fault(trace: Trace, row: int, error: UsageError) -> TraceError:
     what = error.what if error.what.startswith("job ") else f"job '{trace.frame['job'][row]}': {error.what}"
     return TraceError(what, file=trace.source, line=row + 2, field="scaling", fix=error.fix)
+
+
+# --- devices of different speeds ----------------------------------------------------------------------------------------
+
+
+def classes_of(jobs: Trace, speeds: DeviceSpeeds) -> list[str]:
+    """The class of each job, from the trace's column `speed_class`; empty cells mean the first class of the table."""
+    first = speeds.classes[0]
+    named = [text or first for text in jobs.texts("speed_class")] if "speed_class" in jobs.columns else [first] * len(jobs)
+    for row, name in enumerate(named):
+        if name not in speeds.slowdown:
+            what = f"job '{jobs.texts('job')[row]}' has class '{name}', which the table of speeds does not"
+            raise RefusedError(what, where="--device-speeds", fix=f"{near(name, speeds.classes)}; it has {', '.join(speeds.classes)}")
+    return named
 
 
 # --- models by name -----------------------------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ import time
 import pytest
 
 from gantline._alarm import TimeOverError, paused, with_alarm_anywhere
-from gantline.engine.assembly.guard import OverBudgetError, within
+from gantline.engine.assembly.guard import OverBudgetError, TimeBound
 
 
 def busy(seconds: float) -> str:
@@ -22,13 +22,13 @@ def busy(seconds: float) -> str:
 
 
 def test_an_answer_in_time_passes() -> None:
-    assert within(5.0)(lambda: "plan") == "plan"
+    assert TimeBound(5.0)(lambda: "plan") == "plan"
 
 
 def test_a_decision_that_hangs_is_interrupted() -> None:
     began = time.perf_counter()
     with pytest.raises(OverBudgetError, match=r"interrupted after 0\.05 s, all of its budget"):
-        within(0.05)(lambda: busy(30.0))
+        TimeBound(0.05)(lambda: busy(30.0))
     assert time.perf_counter() - began < 30.0
 
 
@@ -37,7 +37,7 @@ def test_in_another_thread_the_time_is_measured_afterwards() -> None:
 
     def decide() -> None:
         try:
-            within(0.01)(lambda: busy(0.1))
+            TimeBound(0.01)(lambda: busy(0.1))
         except OverBudgetError as error:
             caught.append(str(error))
 
@@ -58,8 +58,8 @@ def test_the_compilation_of_a_kernel_is_not_counted_against_a_decision(in_main_t
     answers: list[str] = []
 
     def decide() -> None:
-        answers.append(within(0.2)(lambda: compiling(0.4)))
-        with within(0.2).series() as guard:
+        answers.append(TimeBound(0.2)(lambda: compiling(0.4)))
+        with TimeBound(0.2).series() as guard:
             answers.append(guard(lambda: compiling(0.4)))
 
     if in_main_thread:
@@ -73,7 +73,7 @@ def test_the_compilation_of_a_kernel_is_not_counted_against_a_decision(in_main_t
 
 def test_a_decision_that_hangs_after_a_compilation_is_interrupted() -> None:
     with pytest.raises(OverBudgetError, match="interrupted"):
-        within(0.2)(lambda: compiling(0.3) and busy(30.0))
+        TimeBound(0.2)(lambda: compiling(0.3) and busy(30.0))
 
 
 def test_an_alarm_that_was_set_before_goes_on() -> None:
@@ -81,7 +81,7 @@ def test_an_alarm_that_was_set_before_goes_on() -> None:
     before = signal.signal(signal.SIGALRM, lambda signum, frame: rung.append(signum))
     left = signal.setitimer(signal.ITIMER_REAL, 600.0)[0]
     try:
-        within(5.0)(lambda: None)
+        TimeBound(5.0)(lambda: None)
         assert 0.0 < signal.getitimer(signal.ITIMER_REAL)[0] <= 600.0
         signal.raise_signal(signal.SIGALRM)
         assert rung == [signal.SIGALRM]
@@ -92,7 +92,7 @@ def test_an_alarm_that_was_set_before_goes_on() -> None:
 
 def test_an_error_of_the_policy_stays_its_own() -> None:
     with pytest.raises(ZeroDivisionError):
-        within(5.0)(lambda: 1 / 0)
+        TimeBound(5.0)(lambda: 1 / 0)
 
 
 def test_one_alarm_watches_over_many_calls(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -107,11 +107,11 @@ def test_one_alarm_watches_over_many_calls(monkeypatch: pytest.MonkeyPatch) -> N
 
     monkeypatch.setattr(time, "perf_counter", lambda: now)
     before = signal.getsignal(signal.SIGALRM)
-    with within(60.0).series() as guard:
+    with TimeBound(60.0).series() as guard:
         assert [guard(lambda: takes(25.0)) for _ in range(5)] == ["done"] * 5
         with pytest.raises(OverBudgetError, match=r"interrupted after 60 s, all of its budget"):
             guard(lambda: takes(60.0))
-        assert within(5.0)(lambda: "another alarm in between") == "another alarm in between"
+        assert TimeBound(5.0)(lambda: "another alarm in between") == "another alarm in between"
         assert 0.0 < signal.getitimer(signal.ITIMER_REAL)[0] <= 6.0  # the one for many calls goes on
         with pytest.raises(OverBudgetError):
             guard(lambda: takes(60.0))
@@ -120,7 +120,7 @@ def test_one_alarm_watches_over_many_calls(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_the_alarm_for_many_calls_rings_by_itself() -> None:
-    with within(0.05).series() as guard, pytest.raises(OverBudgetError, match=r"interrupted after 0\.05 s"):
+    with TimeBound(0.05).series() as guard, pytest.raises(OverBudgetError, match=r"interrupted after 0\.05 s"):
         guard(lambda: busy(30.0))
 
 

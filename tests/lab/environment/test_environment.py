@@ -20,8 +20,8 @@ import gantline
 from gantline.core.errors import GantlineError
 from gantline.lab.conformance import check_policy
 from gantline.lab.environment import CLUSTER_FEATURES, JOB_FEATURES, ClusterEnv, make_vec
+from gantline.lab.objective import Objective
 from gantline.lab.report.metrics.measure import ended_run
-from gantline.simulator.objective import Objective
 from gantline.traces.files.policies import load_policy
 from gantline.traces.trace import Trace
 

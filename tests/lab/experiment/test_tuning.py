@@ -17,7 +17,7 @@ from gantline.lab.experiment.tuning import tune as tuning
 from gantline.lab.experiment.tuning.space import Choices, Range, read_space
 from gantline.lab.experiment.tuning.tuned import Tuned, gain_of
 from gantline.lab.experiment.tuning.workloads import Laboratory, workloads_of
-from gantline.simulator.objective import Objective, parse_objectives
+from gantline.lab.objective import Objective, parse_objectives
 from gantline.traces.files.policies import load_policy
 
 PLANTED = """

@@ -18,6 +18,7 @@ from gantline.core.errors import UsageError
 from gantline.core.plan import Assignment, Plan
 from gantline.core.policy import Policy
 from gantline.core.snapshot import Snapshot
+from gantline.lab.objective import WORDS
 from gantline.lab.report.frames import ALLOCATIONS, completed, jobs_of_frame
 from gantline.lab.report.metrics import (
     Window,
@@ -33,7 +34,6 @@ from gantline.lab.report.metrics import (
     per_group,
 )
 from gantline.lab.report.metrics.measure import ended_run
-from gantline.simulator.objective import WORDS
 
 times = st.lists(st.floats(0, 1e6), min_size=1, max_size=50)
 

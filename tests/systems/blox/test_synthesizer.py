@@ -13,6 +13,7 @@ from gantline.core.memory import plain
 from gantline.core.snapshot import Snapshot
 from gantline.core.snapshot_json import decode_plan, decode_snapshot, encode_plan
 from gantline.engine.drivers.journal import Journal
+from gantline.lab.objective import Objective
 from gantline.lab.questions.explain import explain
 from gantline.lab.questions.forecast import Setup
 from gantline.lab.report.figures import gantt
@@ -20,7 +21,6 @@ from gantline.lab.report.html import render_report
 from gantline.lab.report.run_warnings import policies_in_charge
 from gantline.lab.report.rundir import read_run, write_run
 from gantline.policies.registry import make_policy
-from gantline.simulator.objective import Objective
 from gantline.simulator.rollout import rollout
 from gantline.simulator.simulate import simulate
 from gantline.traces.trace import Trace

@@ -6,13 +6,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-import polars as pl
 
 from gantline.core.arrays import Bools, Floats
 from gantline.core.cluster import Cluster
 from gantline.core.columns import Job
-from gantline.core.errors import RefusedError, TraceError, near
-from gantline.core.facts import DeviceSpeeds
+from gantline.core.errors import RefusedError
 from gantline.core.inputs import Submit
 from gantline.core.job_json import encode_job
 from gantline.core.policy import Policy
@@ -30,9 +28,10 @@ from gantline.models.parameter_servers import ServerModel
 from gantline.models.placement_speeds import VariableDevices
 from gantline.models.sharing.throughput_table import ThroughputTable
 from gantline.traces.option_estimates import fill_option_estimates
-from gantline.traces.options import LOSS_HELP, WrittenOption, format_options, losses_of, parse_options
-from gantline.traces.performance import is_from_trace, model_of, use_throughputs
+from gantline.traces.options import LOSS_HELP, losses_of
+from gantline.traces.performance import classes_of, is_from_trace, model_of, use_throughputs
 from gantline.traces.profiled_sizes import Profiles, check_alone, use_profiles
+from gantline.traces.reserved import only_reserved
 from gantline.traces.to_tables import load_tables
 from gantline.traces.trace import Trace
 
@@ -67,83 +66,20 @@ def _ends(cells: list[str], rule: EndingRule) -> Floats:
     return np.array([curves[cell] for cell in cells])
 
 
-# --- GPUs that a trace keeps for single jobs (`reserved`): the job has this option and no other -------------------------
-_CELLS = ("type", "options", "min_gpus", "max_gpus")  # columns that define how a job may run
-
-
-def reservations(trace: Trace) -> dict[str, tuple[str, int]]:
-    """The type and number of GPUs that are kept for a job, by name."""
-    if "reserved" not in trace.columns:
-        return {}
-    some = trace.frame.filter(pl.col("reserved").fill_null("") != "").select("job", "reserved")
-    return {name: (kept.partition(":")[0], int(kept.partition(":")[2])) for name, kept in some.iter_rows()}
-
-
-def only_reserved(trace: Trace, cluster: Cluster) -> Trace:
-    """The same jobs, those with a reservation with that option alone."""
-    kept = reservations(trace)
-    if not kept:
-        return trace
-    frame = trace.frame
-    cells = {name: frame[name].to_list() for name in _CELLS if name in frame.columns} | {"gpus": frame["gpus"].to_list()}
-    cells.setdefault("type", [""] * frame.height)
-    for row, name in enumerate(frame["job"].to_list()):
-        if name in kept:
-            kind, gpus = kept[name]
-            _check(trace, cluster, row, kind, gpus, {column: values[row] for column, values in cells.items()})
-            ways = [way for way in _ways(cells, row) if (way.type, way.gpus) == (kind, gpus)]
-            only = {"type": kind, "options": format_options(ways[:1]), "min_gpus": gpus, "max_gpus": gpus, "gpus": gpus}
-            for column, values in cells.items():
-                values[row] = only.get(column, values[row])
-    columns = [pl.Series(name, values, dtype=frame.schema.get(name, pl.String)) for name, values in cells.items()]
-    return Trace(frame.with_columns(columns), trace.source, trace.notes)
-
-
-def _ways(cells: dict[str, list[Any]], row: int) -> tuple[WrittenOption, ...]:
-    return parse_options(cells["options"][row] or "") if "options" in cells else ()
-
-
-def _check(trace: Trace, cluster: Cluster, row: int, kind: str, gpus: int, cell: dict[str, Any]) -> None:
-    """Refuse a reservation that the cluster does not have, or that is no option of the job."""
-    what, fix = "", "reserve less, or another type"
-    listed = {(way.type, way.gpus) for way in parse_options(cell.get("options") or "")}
-    asked = not listed and cell["gpus"] == gpus and cell["type"] in (None, "", kind)
-    if kind not in cluster.types or cluster.gpus_of(kind) < gpus:
-        what = "which the cluster does not have"
-    elif not asked and (kind, gpus) not in listed:
-        what, fix = "which is no way for it to run", f"reserve the GPUs that it asks for, or list {kind}:{gpus}=SECONDS in 'options'"
-    if what:
-        text = f"job '{trace.frame['job'][row]}' reserves {gpus} GPUs of '{kind}', {what}"
-        raise TraceError(text, file=trace.source, line=row + 2, field="reserved", fix=fix)
-
-
 # --- devices of different speeds ----------------------------------------------------------------------------------------
 
 
 def use_device_speeds(spec: RunSpec, rules: RunRules, jobs: Trace, tables: Tables) -> Any:
     """The performance model; an option that would be ignored is refused."""
     speeds = rules.facts.device_speeds
-    if speeds is None and spec.locality != 1.0:
-        raise RefusedError("a locality penalty without speeds of devices", where="--locality", fix="give --device-speeds FILE.csv")
-    classes = classes_of(jobs, speeds)
     if speeds is None:
+        if spec.locality != 1.0:
+            raise RefusedError("a locality penalty without speeds of devices", where="--locality", fix="give --device-speeds FILE.csv")
         return tables.performance
+    classes = classes_of(jobs, speeds)
     if tables.performance is not None:
         raise RefusedError("another model of speeds is in use", where="--device-speeds", fix="leave one of them out")
     return VariableDevices(speeds, spec.locality, dict(zip(tables.ids, classes)))
-
-
-def classes_of(jobs: Trace, speeds: DeviceSpeeds | None) -> list[str]:
-    """The class of each job, from the trace's column `speed_class`; empty cells mean the first class of the table."""
-    if speeds is None:
-        return []
-    first = speeds.classes[0]
-    named = [text or first for text in jobs.texts("speed_class")] if "speed_class" in jobs.columns else [first] * len(jobs)
-    for row, name in enumerate(named):
-        if name not in speeds.slowdown:
-            what = f"job '{jobs.texts('job')[row]}' has class '{name}', which the table of speeds does not"
-            raise RefusedError(what, where="--device-speeds", fix=f"{near(name, speeds.classes)}; it has {', '.join(speeds.classes)}")
-    return named
 
 
 # --- the run ------------------------------------------------------------------------------------------------------------

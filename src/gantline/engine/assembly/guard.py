@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, redirect_stdout
+from contextlib import AbstractContextManager, contextmanager, nullcontext, redirect_stdout
 from dataclasses import dataclass, fields
 from typing import Any, ClassVar, TypeVar
 
@@ -33,8 +33,8 @@ DEFAULT_BUDGET = 60.0  # seconds, for policies that are not part of this package
 def guard_of(policy: Policy, budget: float | None) -> Guard[Answer] | None:
     """What bounds the turns of a policy; None: nothing, because it is ours and no bound was asked for."""
     if kind_of(policy).__module__.startswith("gantline."):
-        return within(budget) if budget is not None and budget < float("inf") else None
-    return _Apart(within(DEFAULT_BUDGET if budget is None else budget))
+        return TimeBound(budget) if budget is not None and budget < float("inf") else None
+    return TimeBound(DEFAULT_BUDGET if budget is None else budget, apart=True)
 
 
 def kind_of(policy: Policy) -> type:
@@ -59,39 +59,29 @@ def asked(policy: Policy, guard: Guard[Any] | None, call: Callable[[], Answer]) 
         raise UsageError(describe_error(policy, error), where=_name(policy)) from error
 
 
-class _Apart:
-    """A guard, with what is printed inside going to stderr: stdout is for results."""
+class TimeBound:
+    """A guard that calls a function and refuses its answer when it comes later than `seconds`.
 
-    def __init__(self, guard: _Within) -> None:
-        self._guard = guard
+    `apart`: what is printed inside goes to stderr, because stdout is for results.
+    """
 
-    def __call__(self, call: Callable[[], Answer]) -> Answer:
-        with redirect_stdout(sys.stderr):
-            return self._guard(call)
+    def __init__(self, seconds: float, apart: bool = False) -> None:
+        self._seconds, self._apart = seconds, apart
 
-    @contextmanager
-    def series(self) -> Iterator[Guard[Any]]:
-        """A guard for many calls in a row."""
-        with redirect_stdout(sys.stderr), self._guard.series() as guard:
-            yield guard
-
-
-class _Within:
-    """A guard that calls a function and refuses its answer when it comes later than `seconds`."""
-
-    def __init__(self, seconds: float) -> None:
-        self._seconds = seconds
+    def _aside(self) -> AbstractContextManager[Any]:
+        return redirect_stdout(sys.stderr) if self._apart else nullcontext()
 
     def __call__(self, call: Callable[[], Answer]) -> Answer:
-        if self._seconds == float("inf"):
-            return call()
-        began = clock()
-        try:
-            answer = with_alarm(call, self._seconds)
-        except TimeOverError as over:
-            raise self._interrupted().with_traceback(over.__traceback__) from None
-        self._refuse_late(clock() - began)
-        return answer
+        with self._aside():
+            if self._seconds == float("inf"):
+                return call()
+            began = clock()
+            try:
+                answer = with_alarm(call, self._seconds)
+            except TimeOverError as over:
+                raise self._interrupted().with_traceback(over.__traceback__) from None
+            self._refuse_late(clock() - began)
+            return answer
 
     @contextmanager
     def series(self) -> Iterator[Guard[Any]]:
@@ -99,7 +89,7 @@ class _Within:
         if self._seconds == float("inf") or (may_end() and self._seconds < _OURS):
             yield self
             return
-        with Bell(self._seconds) as bell:
+        with self._aside(), Bell(self._seconds) as bell:
 
             def guard(call: Callable[[], Any]) -> Any:
                 began = bell.began = clock()
@@ -121,11 +111,6 @@ class _Within:
     def _refuse_late(self, taken: float) -> None:
         if taken > self._seconds:
             raise _late(self._seconds, f"took {taken:.3g} s, {taken - self._seconds:.3g} s more than")
-
-
-def within(seconds: float) -> _Within:
-    """A guard of that many seconds."""
-    return _Within(seconds)
 
 
 def _late(seconds: float, how: str) -> OverBudgetError:
@@ -224,7 +209,7 @@ def _as_read(policy: Policy, regime: Regime) -> Policy:
 
 def _check(policy: Policy) -> None:
     """Refuse what a policy states about itself where it cannot be meant."""
-    where = f"policy '{kind_of(policy).__name__}'"
+    where = _name(policy)
     for need in frozenset(policy.needs):
         if need not in NEEDS:
             raise UsageError(f"unknown need '{need}'", where=where, fix=near(str(need), NEEDS))

@@ -9,8 +9,9 @@ from __future__ import annotations
 import heapq
 import math
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -127,14 +128,13 @@ class FaultyExecutor:
     work: WorkByRow  # true amounts
     faults: Faults
     seed: int = 0
-    failures: tuple[tuple[float, int, frozenset[int]], ...] = ()  # (time, node, its devices): it dies, and every gang that uses it with it
     able: frozenset[Can] = USUAL  # what it can do to a gang that runs
     breaches: list[str] = field(default_factory=list)
     in_place: Counter[Can] = field(default_factory=Counter)  # how often it did what without a stop
 
     def __post_init__(self) -> None:
         self._rng = stream(self.seed, 0, "faults")
-        self._events: list[tuple[float, int, str, object]] = []  # what happens inside, by time
+        self._events: list[tuple[float, int, Callable[..., None], tuple[Any, ...]]] = []  # what happens inside, by time
         self._inbox: list[tuple[float, int, Report]] = []
         self._count = 0
         self._last: dict[int, GangIncarnation] = {}  # by row: the newest
@@ -144,8 +144,6 @@ class FaultyExecutor:
         self._saved: dict[int, float] = {}
         self._beating = False
         self._now = 0.0
-        for at, node, devices in self.failures:
-            self._push(at, "failure", (node, devices))
 
     # --- the executor's interface ---------------------------------------------------------------------------------------
     def can(self, row: int) -> frozenset[Can]:
@@ -153,7 +151,7 @@ class FaultyExecutor:
 
     def send(self, order: Order, now: float) -> None:
         for at in self.faults.arrivals(now, self._rng):
-            self._push(at, "order", order)
+            self._push(at, self._on_order, order)
 
     def next_time(self) -> float:
         times = [self._events[0][0]] if self._events else []
@@ -163,9 +161,8 @@ class FaultyExecutor:
 
     def receive(self, now: float) -> list[Report]:
         while self._events and self._events[0][0] <= now:
-            at, _, kind, what = heapq.heappop(self._events)
-            self._now = at
-            getattr(self, f"_on_{kind}")(what)
+            self._now, _, happens, what = heapq.heappop(self._events)
+            happens(*what)
         self._now = now
         reports = []
         while self._inbox and self._inbox[0][0] <= now:
@@ -173,12 +170,17 @@ class FaultyExecutor:
         return reports
 
     def fail(self, node: int, devices: frozenset[int], now: float) -> None:
+        """A machine is gone at once. Gangs fall back to their last checkpoint; survivors of a gang on other machines report it."""
         self._now = now
-        self._on_failure((node, devices))
+        self._events = [event for event in self._events if not (event[2] == self._on_order and uses(event[3][0], node, devices))]
+        heapq.heapify(self._events)  # orders on their way to the machine are lost with it
+        for inc in [inc for inc in self._alive.values() if uses(inc, node, devices)]:
+            self._end(inc, "failed", self._safe(inc))
+            if not set(inc.devices) <= devices:
+                self._say(News.FAILED, inc)
 
     # --- inside ---------------------------------------------------------------------------------------------------------
-    def _on_order(self, order: object) -> None:
-        assert isinstance(order, Order)
+    def _on_order(self, order: Order) -> None:
         last = self._last.get(order.row)
         if last is not None and order.onto == last.epoch < order.epoch:
             if not last.alive:
@@ -200,7 +202,7 @@ class FaultyExecutor:
         elif last is not None and order.epoch == last.epoch:
             if last.state in {"starting", "running"}:
                 last.state = "stopping"
-                self._push(self._now + self._saving(last), "saved", last)
+                self._push(self._now + self._saving(last), self._on_saved, last)
             else:
                 self._repeat(last)
         else:  # ordered to stop a gang that never came: remember it, so that a late start is refused
@@ -229,10 +231,10 @@ class FaultyExecutor:
         self._take(inc, order)
         self._last[order.row] = self._alive[order.row] = inc
         self._over.pop(order.row, None)
-        self._push(up, "running", inc)
+        self._push(up, self._on_running, inc)
         if not self._beating:
             self._beating = True
-            self._push(self._now + self.faults.heartbeat, "heartbeat", None)
+            self._push(self._now + self.faults.heartbeat, self._on_heartbeat)
 
     def _take(self, inc: GangIncarnation, order: Order) -> None:
         """The gang is on its devices from now on: only its mates may be there as well."""
@@ -297,50 +299,32 @@ class FaultyExecutor:
         """When it will finish at its present speed; whatever was foreseen before is void."""
         inc.course += 1
         if inc.rate > 0.0:
-            self._push(inc.runs_from + (float(self.work[inc.row]) - inc.base) / inc.rate, "finished", (inc, inc.course))
+            self._push(inc.runs_from + (float(self.work[inc.row]) - inc.base) / inc.rate, self._on_finished, inc, inc.course)
 
-    def _on_running(self, what: object) -> None:
-        assert isinstance(what, GangIncarnation)
-        if what.state != "starting":
-            return
-        what.state = "running"
-        self._say(News.STARTED, what)
-        self._foresee(what)
+    def _on_running(self, inc: GangIncarnation) -> None:
+        if inc.state == "starting":
+            inc.state = "running"
+            self._say(News.STARTED, inc)
+            self._foresee(inc)
 
-    def _on_finished(self, what: object) -> None:
-        assert isinstance(what, tuple)
-        inc, course = what
+    def _on_finished(self, inc: GangIncarnation, course: int) -> None:
         if inc.state == "running" and inc.course == course:  # else its speed has changed meanwhile
             self._end(inc, "finished", float(self.work[inc.row]))
             self._say(News.FINISHED, inc)
 
-    def _on_saved(self, what: object) -> None:
-        assert isinstance(what, GangIncarnation)
-        if what.state == "stopping":
-            what.saved, what.done = True, min(what.most, what.work(self._now, float(self.work[what.row])))
-            self._saved[what.row] = max(self._saved.get(what.row, 0.0), what.done)
-            self._say(News.SAVED, what)
-            self._push(self._now + self._leaving(what), "stopped", what)
+    def _on_saved(self, inc: GangIncarnation) -> None:
+        if inc.state == "stopping":
+            inc.saved, inc.done = True, min(inc.most, inc.work(self._now, float(self.work[inc.row])))
+            self._saved[inc.row] = max(self._saved.get(inc.row, 0.0), inc.done)
+            self._say(News.SAVED, inc)
+            self._push(self._now + self._leaving(inc), self._on_stopped, inc)
 
-    def _on_stopped(self, what: object) -> None:
-        assert isinstance(what, GangIncarnation)
-        if what.state == "stopping":
-            self._end(what, "stopped", what.done)
-            self._say(News.STOPPED, what)
+    def _on_stopped(self, inc: GangIncarnation) -> None:
+        if inc.state == "stopping":
+            self._end(inc, "stopped", inc.done)
+            self._say(News.STOPPED, inc)
 
-    def _on_failure(self, what: object) -> None:
-        """A machine is gone at once. Gangs fall back to their last checkpoint; survivors of a gang on other machines report it."""
-        assert isinstance(what, tuple)
-        node, devices = what
-        self._events = [event for event in self._events if not (isinstance(event[3], Order) and uses(event[3], node, devices))]
-        heapq.heapify(self._events)  # orders on their way to the machine are lost with it
-        hit = [inc for inc in self._alive.values() if uses(inc, node, devices)]
-        for inc in hit:
-            self._end(inc, "failed", self._safe(inc))
-            if not set(inc.devices) <= devices:
-                self._say(News.FAILED, inc)
-
-    def _on_heartbeat(self, _: object) -> None:
+    def _on_heartbeat(self) -> None:
         """Machines repeat their last reports, which makes up for lost ones.
 
         All of it travels together, but each line of it can get lost. What is over is repeated after 1, 2, 4, ... beats, and then no more:
@@ -356,7 +340,7 @@ class FaultyExecutor:
             if inc.beats == _BEATS:
                 del self._over[inc.row]
         if self._alive or self._inbox:
-            self._push(self._now + self.faults.heartbeat, "heartbeat", None)
+            self._push(self._now + self.faults.heartbeat, self._on_heartbeat)
         else:
             self._beating = False
 
@@ -385,6 +369,6 @@ class FaultyExecutor:
             self._count += 1
             heapq.heappush(self._inbox, (arrival, self._count, report))
 
-    def _push(self, at: float, kind: str, what: object) -> None:
+    def _push(self, at: float, happens: Callable[..., None], *what: Any) -> None:
         self._count += 1
-        heapq.heappush(self._events, (at, self._count, kind, what))
+        heapq.heappush(self._events, (at, self._count, happens, what))

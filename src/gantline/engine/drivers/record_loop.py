@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gantline.core.arrays import Ints
-from gantline.core.columns import HOST_RESOURCES, Device, Job, Node, Option
+from gantline.core.columns import HOST_RESOURCES, Job, Node, Option
 from gantline.core.jit import kernel_from_zero as kernel
 from gantline.core.jit import variant
 from gantline.core.phases import HELD_BACK, PENDING, RUNNING
@@ -18,7 +18,7 @@ from gantline.core.reasons import Reason
 from gantline.engine.agenda import next_look
 from gantline.engine.declared_key import Coefficient, LinearKey, coefficients
 from gantline.engine.dense.backfill import INSTANT, Promises, fill_gaps, forecast
-from gantline.engine.dense.devices import MOST_DEVICES, ChainLink, Devices, devices
+from gantline.engine.dense.devices import MOST_DEVICES, Devices, devices
 from gantline.engine.dense.gangs import LoopSetting, complete, next_due, set_due, to_columns, to_lines
 from gantline.engine.dense.heap import DUE, LEVEL, RANK, Heaps, drop, first, heaps, put
 from gantline.engine.dense.low_ranks import Motion, Pass, PassCount, PassLine, rank_key
@@ -39,8 +39,9 @@ from gantline.engine.drivers.six_steps import (
 )
 from gantline.engine.drivers.stepping import Standstill
 from gantline.engine.engine import Engine
+from gantline.engine.holdings import Holding
 from gantline.engine.lists import RowCount
-from gantline.engine.log import LogColumns, LogSize
+from gantline.engine.log import Interval, LogColumns, LogSize
 from gantline.engine.settings import Amount, Switch
 from gantline.engine.state import State
 from gantline.engine.walk.ranking import name_blocked
@@ -315,7 +316,7 @@ def run_on_records(engine: Engine, key: LinearKey, bounds: LoopBounds) -> int:
         code = run_records(on._replace(log=log.columns), number, clock)
         if bounds.on_progress is not None:
             bounds.on_progress(float(clock.time[LoopTime.NOW]), int(number[RowCount.NEXT]), int(number[RowCount.ACTIVE]))
-    write_back(state, jobs, qs, ds, number[: len(RowCount)])
+    write_back(engine, jobs, qs, number[: len(RowCount)])
     count_in(engine, clock)
     name_blocked(state)
     return code
@@ -385,37 +386,21 @@ def _aligned(rows: int, width: int, kind: Any) -> Any:
     """Lines of that width, the first at the beginning of a cache line."""
     memory = np.empty(rows * width * np.dtype(kind).itemsize + 64, dtype=np.uint8)
     skip = -memory.ctypes.data % 64
-    return memory[skip : len(memory) - 64 + skip].view(kind).reshape(rows, width)
+    lines: np.ndarray = memory[skip : len(memory) - 64 + skip].view(kind).reshape(rows, width)
+    return lines
 
 
-def write_back(state: State, jobs: Records, qs: Lanes, ds: Devices, number: Ints) -> None:
+def write_back(engine: Engine, jobs: Records, qs: Lanes, number: Ints) -> None:
     """Write the loop's results into the columns."""
-    t, i = state.tables, jobs.i
-    to_columns(jobs.f, i, qs.lane[Lane.WHY], float(state.SF[Amount.CREDIT]), t.F, t.I)
+    state, t, log = engine.state, engine.state.tables, engine.state.log
+    to_columns(jobs.f, jobs.i, qs.lane[Lane.WHY], float(state.SF[Amount.CREDIT]), t.F, t.I)
     state.lists.number[:] = number
     if number[RowCount.ACTIVE] == 0:
         return
     for row in np.flatnonzero(t.I[Job.PHASE] == RUNNING).tolist():
-        _write_devices(state, ds, row, int(i[row, Record.SEGMENT]))
+        first = int(log.LI[Interval.OFFSET, t.I[Job.INTERVAL, row]])
+        devices = tuple(log.LD[first : first + int(t.I[Job.HELD, row])].tolist())
+        engine.grants.holdings.take(row, Holding(int(t.I[Job.OPTION, row]), devices))
     active = np.flatnonzero((t.I[Job.PHASE] == RUNNING) | (t.I[Job.PHASE] == PENDING))
     state.lists.active[: len(active)] = active
     state.rebuild()
-
-
-def _write_devices(state: State, ds: Devices, row: int, link: int) -> None:
-    """The chain of a gang that still runs, as the tables have it."""
-    t, last = state.tables, -1
-    while link >= 0:
-        node, mask = int(ds.chain[link, ChainLink.NODE]), int(ds.chain[link, ChainLink.MASK])
-        t.NI[Node.FREE, node] -= ds.chain[link, ChainLink.HELD]
-        for bit in range(MOST_DEVICES):
-            if mask >> bit & 1:
-                device = int(t.NI[Node.FIRST, node]) + bit
-                t.D[Device.HOLDER, device] = row
-                t.D[Device.NEXT, device] = -1
-                if last < 0:
-                    t.I[Job.HEAD, row] = device
-                else:
-                    t.D[Device.NEXT, last] = device
-                last = device
-        link = int(ds.chain[link, ChainLink.NEXT])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -87,32 +86,3 @@ def write_jobs(
     F[Job.DONE] = F[Job.SAFE] = F[Job.WORK] * np.where(ended, 1.0, done)
     I[Job.RESTARTS] = I[Job.PREEMPTIONS] = restarts
     I[Job.PHASE] = np.where(ended, int(Phase.COMPLETED), unfinished)
-
-
-@dataclass(frozen=True, slots=True)
-class GpuSpell:
-    """A job held so many GPUs of one type from begin to end."""
-
-    row: int
-    begin: float
-    end: float
-    gpus: int
-    reason: int
-
-
-def write_spells(simulation: Simulation, spells: Sequence[GpuSpell]) -> None:
-    """Write them in order of their beginnings; the cluster has one type, and never more are held than there are."""
-    t = simulation.state.tables
-    ordered = sorted(spells, key=lambda one: (one.begin, one.row))
-    calendar = DeviceCalendar(t.D.shape[1])
-    row = np.array([one.row for one in ordered], dtype=np.int64)
-    write_log(
-        simulation,
-        row=row,
-        option=t.I[Job.OPTION_FIRST][row],
-        reason=[one.reason for one in ordered],
-        begin=[one.begin for one in ordered],
-        end=[one.end for one in ordered],
-        gpus=[one.gpus for one in ordered],
-        devices=[device for one in ordered for device in calendar.take(one.gpus, one.begin, one.end)],
-    )

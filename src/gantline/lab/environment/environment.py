@@ -29,8 +29,8 @@ from gantline.lab.environment.actions import (
 )
 from gantline.lab.environment.episode import Episode, played
 from gantline.lab.experiment.trace_source import TraceSource
+from gantline.lab.objective import Ended, Objective
 from gantline.policies.registry import make_policy
-from gantline.simulator.objective import Ended, Objective
 from gantline.traces.files.clusters import read_cluster
 
 try:

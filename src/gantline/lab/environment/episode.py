@@ -19,7 +19,7 @@ from gantline.engine.assembly.from_trace import assemble
 from gantline.engine.assembly.run_rules import RunRules
 from gantline.engine.assembly.spec import RunSpec
 from gantline.engine.drivers.simulation import Simulation
-from gantline.simulator.objective import Ended
+from gantline.lab.objective import Ended
 from gantline.traces.trace import Trace
 
 _LOST = (int(Phase.FAILED), int(Phase.REJECTED), int(Phase.CANCELLED))

@@ -34,7 +34,7 @@ from gantline.lab.experiment.trace_source import TraceSource
 from gantline.lab.experiment.tuning.space import read_space
 from gantline.lab.experiment.tuning.tune import HOLD_BACK, SEEDS, tune_settings
 from gantline.lab.experiment.tuning.tuned import Tuned
-from gantline.simulator.objective import parse_objectives
+from gantline.lab.objective import parse_objectives
 from gantline.simulator.simulate import with_options
 from gantline.traces.files.policies import is_policy
 from gantline.traces.trace import Trace
@@ -235,7 +235,7 @@ def tune(
 
     `policy`: a name, "FILE.py:CLASS" or a file of settings. `traces`: one or a list, each as in `simulate`; of a generator `seeds` are
     drawn, by default eight. `space`: (low, high), (low, high, "log"), a list of choices, or one value that stays, by parameter; or texts
-    as on the command line. `objective`: see `gantline.simulator.objective`; several make a front. `hold_back`: the share of the workloads
+    as on the command line. `objective`: see `gantline.lab.objective`; several make a front. `hold_back`: the share of the workloads
     that the search does not see. `folder`: keep everything here; the same call goes on from there.
     """
     place = _Place.of(folder)

@@ -167,7 +167,7 @@ def _read(given: Mapping[str, Any]) -> tuple[int, dict[str, float], dict[str, in
 
 
 # Which running jobs their losses end: what each has reported since it was last started, compared with its rule
-# (`core.ending`).
+# (`engine.ending`).
 
 
 class Losses:

@@ -11,10 +11,10 @@ from typing import Any, NamedTuple
 from gantline.core.errors import RefusedError, near
 from gantline.core.facts import DeviceSpeeds
 from gantline.core.reasons import Reason
-from gantline.engine.assembly.from_trace import classes_of
 from gantline.engine.drivers.simulation import Simulation
 from gantline.engine.imitations.intervals import HeldInterval, write_intervals, write_jobs
 from gantline.policies.placement.picking import DeviceBins, Devices, packed, pal, pm_first, speed_bins
+from gantline.traces.performance import classes_of
 from gantline.traces.trace import Trace
 
 # One round of PAL's placements: from the order of the jobs to which are suspended and which are launched where.

@@ -18,7 +18,7 @@ import numpy as np
 from gantline.core.errors import RefusedError, UsageError
 from gantline.lab.experiment.tuning.space import SearchSpace
 from gantline.lab.experiment.tuning.workloads import Tried, Values
-from gantline.simulator.objective import Objective
+from gantline.lab.objective import Objective
 
 if TYPE_CHECKING:
     from optuna import Study

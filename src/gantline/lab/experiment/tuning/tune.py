@@ -26,8 +26,8 @@ from gantline.lab.experiment.tuning.search import best_of, check_optuna, front_o
 from gantline.lab.experiment.tuning.space import SearchSpace
 from gantline.lab.experiment.tuning.tuned import BEST, FRONT, Tuned, gain_of
 from gantline.lab.experiment.tuning.workloads import Laboratory, Tried, Workloads, workloads_of
+from gantline.lab.objective import Objective
 from gantline.lab.whole_files import write_frame, write_json, write_text
-from gantline.simulator.objective import Objective
 
 SEEDS = 8
 """Of a generator, by default: five to tune on, three to hold back, which is what an interval needs."""

@@ -18,9 +18,9 @@ from gantline.lab.experiment.intervals import Interval, fewest_samples, mean_int
 from gantline.lab.experiment.tuning.search import SearchResult, Trial, value_of
 from gantline.lab.experiment.tuning.space import Choices, Range
 from gantline.lab.experiment.tuning.workloads import Values, Workloads
+from gantline.lab.objective import WORDS, Objective
 from gantline.lab.report.figures.chart import Chart
 from gantline.lab.report.figures.panels import Axis, Line, Panel, Points, floats
-from gantline.simulator.objective import WORDS, Objective
 from gantline.traces.files.policies import load_policy, settings_text
 
 BEST = "best.yaml"

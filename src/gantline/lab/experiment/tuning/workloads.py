@@ -16,10 +16,10 @@ from gantline.lab.experiment.records import DISK_FULL, DONE, FAILED, Record, sto
 from gantline.lab.experiment.running.tasks import Backend, Task, outcomes
 from gantline.lab.experiment.setting import Setting
 from gantline.lab.experiment.trace_source import TraceSource
+from gantline.lab.objective import Ended, Objective
 from gantline.lab.report.metrics.measure import ended_jobs
 from gantline.lab.report.run_warnings import is_broken
 from gantline.lab.whole_files import DiskFullError
-from gantline.simulator.objective import Ended, Objective
 from gantline.traces.trace import Trace
 
 if TYPE_CHECKING:

@@ -11,6 +11,7 @@ import numpy as np
 import polars as pl
 
 from gantline.core.arrays import Floats
+from gantline.lab.objective import Ended
 from gantline.lab.report.frames import RunLike, node_gpus_of, node_racks_of, settled, span_of
 from gantline.lab.report.metrics.columns import WHOLE, Window, columns_of, finite_only, span, time_mean, tracked_window
 from gantline.lab.report.metrics.completion import (
@@ -38,7 +39,6 @@ from gantline.lab.report.metrics.fairness import (
 from gantline.lab.report.metrics.fragmentation import stranded_share, stranded_steps
 from gantline.lab.report.metrics.steadiness import Steadiness, steadiness_of
 from gantline.simulator.areas import mean
-from gantline.simulator.objective import Ended
 from gantline.simulator.run_columns import FAILED, REJECTED, JobColumns, RunColumns, joined
 
 
@@ -203,7 +203,7 @@ def per_group(jobs: pl.DataFrame, by: Literal["user", "queue", "app"], end: floa
     return table.join(shares, on=by, how="left").sort(["gpu_hours", by], descending=[True, False])
 
 
-# A finished run as an objective sees it (`gantline.simulator.objective`): how its jobs ended, what it cost and how much energy it drew.
+# A finished run as an objective sees it (`gantline.lab.objective`): how its jobs ended, what it cost and how much energy it drew.
 
 
 def ended_run(run: RunLike) -> Ended:

@@ -12,7 +12,7 @@ from gantline.core.phases import Phase
 from gantline.core.policy import Policy
 from gantline.core.tables import Tables
 from gantline.engine.drivers.simulation import Simulation
-from gantline.engine.imitations.intervals import write_jobs, write_spells
+from gantline.engine.imitations.intervals import DeviceCalendar, write_intervals, write_jobs
 from gantline.models.sharing.throughput_model import ThroughputModel
 from gantline.policies.recorded import Recorded
 from gantline.systems.shockwave.imitation.jobs import SAMPLES, ShockwaveJob, fairness, mean_contention
@@ -107,7 +107,9 @@ def _write_result(simulation: Simulation, rounds: ShockwaveRounds) -> None:
     )  # fmt: skip
     simulation.state.now = rounds.clock
     simulation.engine.decisions = rounds.passes
-    write_spells(simulation, [one for spells in rounds.spells.values() for one in spells])
+    seats = DeviceCalendar(simulation.state.tables.D.shape[1])
+    held = sorted((one for spells in rounds.spells.values() for one in spells), key=lambda one: (one.begin, one.row))
+    write_intervals(simulation, (one._replace(devices=seats.take(jobs[one.row].gang, one.begin, one.end)) for one in held))
 
 
 def _fairness(rounds: ShockwaveRounds) -> dict[str, Any]:

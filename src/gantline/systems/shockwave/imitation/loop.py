@@ -12,7 +12,7 @@ from pathlib import Path
 
 from gantline.core.errors import TraceError, UsageError
 from gantline.core.reasons import Reason
-from gantline.engine.imitations.intervals import GpuSpell
+from gantline.engine.imitations.intervals import HeldInterval
 from gantline.systems.shockwave.imitation.jobs import ShockwaveJob
 from gantline.traces.unpack import read_text
 
@@ -63,7 +63,7 @@ class ShockwaveRounds:
     counts: list[int] = field(default_factory=list)  # active jobs, per pass
     lives: dict[int, tuple[int, int]] = field(default_factory=dict)  # job -> passes [admission, completion)
     busy: float = 0.0  # GPU-seconds
-    spells: dict[int, list[GpuSpell]] = field(default_factory=dict)  # of each job; rounds in a row are one
+    spells: dict[int, list[HeldInterval]] = field(default_factory=dict)  # of each job, without devices; rounds in a row are one
 
     def __post_init__(self) -> None:
         self._waiting = sorted(self.jobs, key=lambda job: (job.arrival, job.index))
@@ -159,7 +159,7 @@ class ShockwaveRounds:
         spells = self.spells.setdefault(job.index, [])
         if spells and job.started[-1] == job.started[-2] + 1:
             begin = spells.pop().begin
-        spells.append(GpuSpell(job.index, begin, task.finish, job.gang, int(reason)))
+        spells.append(HeldInterval(job.index, begin, task.finish, (), reason))
 
 
 # A recorded schedule: which jobs were started in which round.

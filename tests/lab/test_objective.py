@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from gantline.core.errors import RefusedError, UsageError
-from gantline.simulator.objective import WORDS, Ended, Objective, parse_objectives
+from gantline.lab.objective import WORDS, Ended, Objective, parse_objectives
 
 
 def two_jobs(finish: tuple[float, float] = (10.0, 40.0), **others: object) -> Ended:

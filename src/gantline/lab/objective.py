@@ -44,7 +44,7 @@ WORDS: dict[str, Word] = {
 
 
 class Answers(Protocol):
-    """What an objective is asked of: a run, or a future (`core.outcomes`)."""
+    """What an objective is asked of: a run, or a future (`Ended`)."""
 
     def value(self, word: str) -> float:
         """The value of a word; NaN where that cannot be said."""
