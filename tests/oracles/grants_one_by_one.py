@@ -11,7 +11,7 @@ from gantline.core.arrays import Bools, Floats, Ints
 from gantline.core.grant import Grant
 from gantline.core.plan import ASSIGNMENT_DEFAULTS
 from gantline.engine.commit.shown_gangs import ShownGangs
-from gantline.models.gangs import DeviceCompany, SharingColumns
+from gantline.models.gangs import DeviceSharers, SharingColumns
 
 
 class ColumnsOfGrants(SharingColumns):
@@ -35,14 +35,14 @@ class ColumnsOfGrants(SharingColumns):
         return _asked(name, [self._gangs.state.tables.granted.get(row) for row in rows.tolist()])
 
     @cached_property
-    def company(self) -> DeviceCompany:
+    def sharers(self) -> DeviceSharers:
         holdings, places, entries = self._gangs.holdings, list[tuple[int, int]](), list[tuple[int, int]]()
         for at in np.flatnonzero(self.shared).tolist():
             row = int(self._rows[at])
             for device in holdings.of(row).devices:
                 entries += [(len(places), other) for other in sorted(holdings.tenants(device)) if other != row]
                 places.append((at, device))
-        return DeviceCompany(*np.array(places, dtype=np.int64).reshape(-1, 2).T, *np.array(entries, dtype=np.int64).reshape(-1, 2).T)
+        return DeviceSharers(*np.array(places, dtype=np.int64).reshape(-1, 2).T, *np.array(entries, dtype=np.int64).reshape(-1, 2).T)
 
     def mates(self, at: int) -> list[int]:
         grant = self._grants[at]

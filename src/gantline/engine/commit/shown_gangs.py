@@ -13,8 +13,7 @@ from typing import Final, NamedTuple, overload
 import numpy as np
 
 from gantline.core.arrays import Bools, Floats, Ints
-from gantline.core.columns import Device, Job, Node, Option
-from gantline.core.gather import moving
+from gantline.core.columns import Device, Job, Node, Option, moving
 from gantline.core.grant import Grant, Granted
 from gantline.core.jit import kernel
 from gantline.core.phases import RUNNING, STARTING
@@ -24,7 +23,7 @@ from gantline.engine.commit.request import LINES, GrantedColumns
 from gantline.engine.holdings import Holdings
 from gantline.engine.shared_devices import GANG_FIRST, SEAT_DEVICE, SharedDevices, count_beside, crowd_of, list_beside
 from gantline.engine.state import State
-from gantline.models.gangs import DeviceCompany, SharingColumns
+from gantline.models.gangs import DeviceSharers, SharingColumns
 from gantline.models.model import Gangs
 
 _MODE: Final = LINES["mode"]
@@ -177,12 +176,12 @@ class GrantedTo(SharingColumns):
         return np.array([numbers.setdefault(each, len(numbers)) if each else -1 for each in team], dtype=np.int64)
 
     @cached_property
-    def company(self) -> DeviceCompany:
+    def sharers(self) -> DeviceSharers:
         shared, sizes = self._gangs.holdings.shared_devices(), np.zeros(2, dtype=np.int64)
         count_beside(shared, self._rows, sizes)
         places, entries = np.zeros((2, sizes[0]), dtype=np.int64), np.zeros((2, sizes[1]), dtype=np.int64)
         list_beside(shared, self._rows, places, entries)
-        return DeviceCompany(*places, *entries)
+        return DeviceSharers(*places, *entries)
 
     def mates(self, at: int) -> list[int]:
         row, granted = int(self._rows[at]), self._gangs.state.tables.granted
