@@ -15,20 +15,8 @@ from gantline.core.arrays import Bools, Ints
 from gantline.core.columns import DOWN, FREE, HOST_RESOURCES, SHARED, Device, Job, Node, Option
 from gantline.core.host_resources import SLACK
 from gantline.engine.gang import give_back, take_these
-from gantline.engine.shared_devices import (
-    GANG_FIRST,
-    GANG_OPTION,
-    SEAT_BESIDE,
-    SEAT_DEVICE,
-    SEAT_NEXT,
-    SEAT_ROW,
-    SharedDevices,
-    mark_beside,
-    no_shared_devices,
-    rise,
-    sit,
-    with_room,
-)
+from gantline.engine.shared_devices import GANG_FIRST, GANG_OPTION, SEAT_BESIDE, SEAT_DEVICE, SEAT_NEXT, SEAT_ROW, SharedDevices, mark_beside, no_shared_devices, rise, sit
+from gantline.models.solvers.allocation_search.packed_rows import with_room
 from gantline.engine.state import State
 
 Beside = tuple[float, float, float]  # CPUs, GB of memory, MB/s of storage

@@ -169,7 +169,7 @@ def crowd_of(shared: SharedDevices, row: int, asked: Floats) -> float:
 
 @kernel
 def count_beside(shared: SharedDevices, rows: Ints, sizes: Ints) -> None:
-    """How many places and entries the company of these rows has; see `models.gangs.DeviceSharers`."""
+    """How many places and entries the sharers of these rows make; see `models.gangs.DeviceSharers`."""
     for k in range(rows.shape[0]):
         seat = shared.gang[GANG_FIRST, rows[k]]
         while seat >= 0:
