@@ -9,9 +9,9 @@ import pytest
 
 from gantline import simulate
 from gantline.core.errors import GantlineError, UsageError
-from gantline.core.policy import Source
 from gantline.core.snapshot_json import decode_snapshot
 from gantline.models.learned_curves import LearnedCurves, believed_speeds, read_scaling
+from gantline.models.model import Source
 from gantline.policies.elastic.pools import pools
 
 SIZES = np.arange(1, 9)

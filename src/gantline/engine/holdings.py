@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from gantline.core.arrays import Ints
-from gantline.core.columns import DOWN, FREE, HOST_RESOURCES, SHARED, Device, Job, Node, Option
+from gantline.core.columns import DOWN, FREE, HOST_RESOURCES, SHARED
 from gantline.core.host_resources import SLACK
 from gantline.engine.gang import give_back
 from gantline.engine.shared_devices import (
@@ -63,13 +63,13 @@ class Holdings:
         self._near: Ints = self._marks  # a list of rows
         self.with_parts: dict[int, Holding] = {}  # rows that own their devices, and hold something beside that no option says
         for row, grant in t.granted.items():
-            option = int(t.I[Job.OPTION, row])
+            option = int(t.jobs.option[row])
             if grant.shared:
                 for side in grant.side:  # it is entered again, with its seats
                     t.NF[:HOST_RESOURCES, side[0]] += side[1:]
                 self._sit(row, option, grant.devices)
             elif grant.side:
-                self.with_parts[row] = Holding(option, grant.devices, int(t.I[Job.NODE, row]), side=grant.side)
+                self.with_parts[row] = Holding(option, grant.devices, int(t.jobs.node[row]), side=grant.side)
 
     def seats(self, more: int = 0) -> SharedDevices:
         """Which gangs are on which shared devices, with so many seats to spare."""
@@ -109,13 +109,13 @@ class Holdings:
         found = self.with_parts.get(row)
         if found is not None:
             return found
-        I = self.state.tables.I
-        return Holding(int(I[Job.OPTION, row]), self.chain(row), int(I[Job.NODE, row]))
+        jobs = self.state.tables.jobs
+        return Holding(int(jobs.option[row]), self.chain(row), int(jobs.node[row]))
 
     def has(self, row: int) -> bool:
         """Whether there is anything that the row could give back."""
-        I = self.state.tables.I
-        return self.shares(row) or row in self.with_parts or bool(I[Job.HEAD, row] >= 0 or I[Job.NODE, row] >= 0)
+        jobs = self.state.tables.jobs
+        return self.shares(row) or row in self.with_parts or bool(jobs.head[row] >= 0 or jobs.node[row] >= 0)
 
     def chain(self, row: int) -> tuple[int, ...]:
         """The devices that a row owns, in rank order."""
@@ -123,25 +123,25 @@ class Holdings:
 
     def nodes(self, devices: Iterable[int]) -> list[int]:
         """The nodes of some devices, in order of first mention."""
-        of = self.state.tables.D[Device.NODE]
+        of = self.state.tables.devices.node
         return list(dict.fromkeys(int(of[device]) for device in devices))
 
     def rows_on(self, node: int) -> set[int]:
         """Rows with a stake in a node: its devices, owned or shared, or what it has beside."""
         t = self.state.tables
-        first, count = int(t.NI[Node.FIRST, node]), int(t.NI[Node.GPUS, node])
-        found = {int(row) for row in t.D[Device.HOLDER, first : first + count] if row >= 0}
+        first, count = int(t.nodes.first[node]), int(t.nodes.gpus[node])
+        found = {int(row) for row in t.devices.holder[first : first + count] if row >= 0}
         found |= {row for device in range(first, first + count) for row in self.tenants(device)}
         found |= {row for row, held in self.with_parts.items() if any(where == node for where, *_ in held.side)}
-        return found | {int(row) for row in self.state.rows if t.I[Job.NODE, row] == node}
+        return found | {int(row) for row in self.state.rows if t.jobs.node[row] == node}
 
     def demand(self, held: Holding) -> dict[int, Beside]:
         """CPUs, memory and storage bandwidth per node."""
         t = self.state.tables
         found: dict[int, Beside] = {}
-        F = t.options.F
-        per_device = (float(F[Option.CPUS, held.option]), float(F[Option.MEMORY, held.option]), float(F[Option.STORAGE, held.option]))
-        where = [] if held.shared else ([held.node] if held.node >= 0 else [int(t.D[Device.NODE, d]) for d in held.devices])
+        options = t.options
+        per_device = (float(options.cpus[held.option]), float(options.memory[held.option]), float(options.storage[held.option]))
+        where = [] if held.shared else ([held.node] if held.node >= 0 else [int(t.devices.node[d]) for d in held.devices])
         if not held.side and per_device == NOTHING:  # the usual case, and a hot path: thousands of gangs at every decision
             return dict.fromkeys(where, NOTHING)
         for node, *amounts in [*((node, *per_device) for node in where), *held.side]:
@@ -158,13 +158,13 @@ class Holdings:
 
     def free_of(self, kind: int) -> int:
         """Free devices of a type."""
-        NI = self.state.tables.NI
-        return int(NI[Node.FREE][NI[Node.TYPE] == kind].sum())
+        nodes = self.state.tables.nodes
+        return int(nodes.free[nodes.type == kind].sum())
 
     def is_open(self, device: int) -> bool:
         """Whether a new gang may have the device: its node is up, and neither of them is cordoned."""
         t = self.state.tables
-        return bool(t.NI[Node.UP, t.D[Device.NODE, device]] == 1 and t.D[Device.CLOSED, device] == 0)
+        return bool(t.nodes.up[t.devices.node[device]] == 1 and t.devices.closed[device] == 0)
 
     def beside(self, row: int) -> set[int]:
         """Other rows on devices that the row shares."""
@@ -173,7 +173,7 @@ class Holdings:
     def first_device(self, row: int) -> int:
         """The first device of a row that holds any."""
         seat = int(self._seats.gang[GANG_FIRST, row]) if self.shares(row) else -1
-        return int(self._seats.seat[SEAT_DEVICE, seat] if seat >= 0 else self.state.tables.I[Job.HEAD, row])
+        return int(self._seats.seat[SEAT_DEVICE, seat] if seat >= 0 else self.state.tables.jobs.head[row])
 
     def fits(self, held: Holding, company: frozenset[int], home: Holding | None = None) -> bool:
         """Whether a row that holds nothing could take this: devices free, or shared within its company; CPUs, memory and storage there.
@@ -184,12 +184,12 @@ class Holdings:
         mine = set(home.devices) if home is not None else set()
         places = {*self.nodes(mine), *(node for node, *_ in home.side), home.node} if home is not None else set()
         for device in held.devices:
-            holder = int(t.D[Device.HOLDER, device])
+            holder = int(t.devices.holder[device])
             together = held.shared and holder == SHARED and company.issuperset(self.tenants(device))
             if not (holder == FREE or (together and (device in mine or self.is_open(device))) or (holder == DOWN and device in mine)):
                 return False
         return all(
-            (t.NI[Node.UP, node] == 1 or node in places) and (amounts == NOTHING or (t.NF[:HOST_RESOURCES, node] + SLACK >= amounts).all())
+            (t.nodes.up[node] == 1 or node in places) and (amounts == NOTHING or (t.NF[:HOST_RESOURCES, node] + SLACK >= amounts).all())
             for node, amounts in self.demand(held).items()
         )
 
@@ -202,18 +202,18 @@ class Holdings:
         for node, amounts in self.demand(held).items():
             if amounts != NOTHING:
                 t.NF[:HOST_RESOURCES, node] -= amounts
-        t.I[Job.OPTION, row], t.I[Job.NODE, row], t.I[Job.HEAD, row] = held.option, held.node, -1
-        t.I[Job.HELD, row] = len(held.devices)
-        t.I[Job.SPREAD, row] = len(self.nodes(held.devices)) if held.devices else int(held.node >= 0)
+        t.jobs.option[row], t.jobs.node[row], t.jobs.head[row] = held.option, held.node, -1
+        t.jobs.held[row] = len(held.devices)
+        t.jobs.spread[row] = len(self.nodes(held.devices)) if held.devices else int(held.node >= 0)
         last = -1
         for device in held.devices:
-            if t.D[Device.HOLDER, device] == FREE:
-                t.NI[Node.FREE, t.D[Device.NODE, device]] -= 1
-            t.D[Device.HOLDER, device], t.D[Device.NEXT, device] = row, -1
+            if t.devices.holder[device] == FREE:
+                t.nodes.free[t.devices.node[device]] -= 1
+            t.devices.holder[device], t.devices.next[device] = row, -1
             if last < 0:
-                t.I[Job.HEAD, row] = device
+                t.jobs.head[row] = device
             else:
-                t.D[Device.NEXT, last] = device
+                t.devices.next[last] = device
             last = device
         if held.side:
             self.with_parts[row] = held

@@ -343,7 +343,7 @@ class _SharedDevices:
 def _asks(snapshot: Snapshot, demand: Floats) -> list[_Asks]:
     """What each job asks for, as far as its place depends on that: equal for jobs that are alike."""
     jobs, ways = snapshot.jobs, snapshot.options
-    columns = [ways.I[OptionColumn.TYPE], ways.I[OptionColumn.GPUS], *ways.F[OptionColumn.CPUS : OptionColumn.CPUS + HOST_RESOURCES]]
+    columns = [ways.type, ways.gpus, *ways.F[OptionColumn.CPUS : OptionColumn.CPUS + HOST_RESOURCES]]
     count, ends = jobs.option_count, np.cumsum(jobs.option_count)
     entry = np.arange(count.sum()) + np.repeat(jobs.option_first - ends + count, count)
     rows = list(zip(*(column[entry].tolist() for column in columns)))

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from gantline.core.arrays import Floats
 from gantline.core.cluster import Cluster
-from gantline.core.columns import Job
+from gantline.core.columns import Job, JobTable
 from gantline.core.errors import RefusedError, UsageError
 from gantline.core.machine_code import let_go
 from gantline.core.policy import Policy
@@ -99,6 +99,17 @@ class ColumnFiles:
         with self._path[column].open("rb") as file:
             while share := file.read(_SHARE):
                 yield share
+
+
+class _JobsOnDisk:
+    """Columns of jobs by name, as `core.columns.JobTable` has them; each is read when it is asked for, and not kept."""
+
+    def __init__(self, F: ColumnFiles, I: ColumnFiles) -> None:
+        self._files = {np.float64: F, np.int64: I}
+
+    def __getattr__(self, name: str) -> NDArray[Any]:
+        column = getattr(JobTable, name)
+        return self._files[column.kind][column.place]
 
 
 class LogOnDisk:
@@ -220,7 +231,7 @@ def _run(blocks: TraceBlocks, place: Cluster, policy: Policy, spec: RunSpec, kep
         del state.tables.lent  # the tables would stay as long as the functions that lend them
         kept.take(state.tables)
         with as_priorities(numbers, state.tables):
-            window.run(state.tables, math.inf if following is None else float(following.tables.F[Job.ARRIVAL, 0]))
+            window.run(state.tables, math.inf if following is None else float(following.tables.jobs.arrival[0]))
     assert window is not None
     window.end()
     return window.simulation, policy
@@ -300,7 +311,8 @@ class _Kept:
 
     def tables(self, block: Tables) -> SimpleNamespace:
         """All jobs as a summary reads them; the cluster is that of any block."""
-        return SimpleNamespace(F=self.F, I=self.I, cluster=block.cluster, NI=block.NI, D=block.D, performance=None, metrics={})
+        of_block = {"cluster": block.cluster, "nodes": block.nodes, "devices": block.devices, "NI": block.NI, "D": block.D}
+        return SimpleNamespace(F=self.F, I=self.I, jobs=_JobsOnDisk(self.F, self.I), performance=None, metrics={}, **of_block)
 
     def frames(self, states: Iterator[State], held: Held) -> Iterator[pl.DataFrame]:
         """A row per job, block after block."""

@@ -17,7 +17,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gantline.core.arrays import Floats
-from gantline.core.columns import Job
 from gantline.core.errors import GantlineError, RefusedError, UsageError
 from gantline.core.facts import Costs
 from gantline.core.inputs import Input, Submit
@@ -139,7 +138,7 @@ class Prepared:
             return None
         if BEFORE_ANY_CAME not in known:
             instant, tables = private_tables(self.snapshot)
-            tables.I[Job.PHASE], tables.I[Job.LOCKED] = FUTURE, 0
+            tables.jobs.phase[:], tables.jobs.locked[:] = FUTURE, 0
             known[BEFORE_ANY_CAME] = instant.jobs.rows, tables
         rows, tables = known[BEFORE_ANY_CAME]
         found = read_key(policy, self.rules.state(tables.copy()), self.rules.guard(policy))

@@ -10,11 +10,11 @@ import pytest
 
 from gantline import Trace, advise, compare, simulate
 from gantline.cli.main import main
-from gantline.core.cluster_spec import grown, parse_cluster
+from gantline.core.cluster_spec import parse_cluster
 from gantline.core.errors import UsageError
 from gantline.lab.experiment.history import history_of
 from gantline.lab.report.metrics import measure
-from gantline.traces.files.clusters import grown_cluster
+from gantline.traces.files.clusters import grown, grown_cluster
 
 
 def log(folder: Path, wait: int = 0) -> Path:

@@ -13,8 +13,8 @@ from gantline.core.columns import HOST_RESOURCES, Job, Node, Option
 from gantline.core.phases import RESIZING, RUNNING, STARTING
 from gantline.core.plan import Misfit
 from gantline.core.policy import OrderPolicy
-from gantline.core.snapshot import Snapshot
-from gantline.core.tables import Tables, tables_behind
+from gantline.core.snapshot import Snapshot, tables_behind
+from gantline.core.tables import Tables
 from gantline.engine.assembly.run_rules import RunRules
 from gantline.engine.commit.speeds import asks_about_gangs
 from gantline.engine.declared_key import LinearKey, coefficients
