@@ -103,7 +103,7 @@ def _sleeping(estimate: float, count: int = 0) -> JobSpec:
 def _end_all(home: Path) -> None:
     """No process outlives the measurement."""
     runner = LocalRunner(home, "cpu:1")
-    runner.roll_call()
+    runner.adopt()
     left = runner.known.alive()
     for one in left:
         one.write_order(want="stop", grace=0.0)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import pytest
 from tests.engine.states import commit, engine_of
+from tests.jobs import gangs
 from tests.oracles.books import check_books
 
 from gantline import Assignment, Mode, Part, Plan, Policy, Snapshot, simulate
@@ -15,13 +16,9 @@ from gantline.core.reasons import Reason
 from gantline.models.model import Gang, PerformanceModel
 
 
-def jobs(*gpus: int, **more: object) -> list[dict[str, object]]:
-    return [{"job": f"j{k}", "arrival": 0.0, "gpus": g, "duration": 1000.0, **more} for k, g in enumerate(gpus)]
-
-
 @pytest.mark.parametrize("required", [True, False])
 def test_a_gang_whose_node_is_full_moves_as_a_whole_rather_than_being_split(required: bool) -> None:
-    engine = engine_of(jobs(2, 2), "2x4")
+    engine = engine_of(gangs(2, 2), "2x4")
     both = [Assignment(0, gpus=2, nodes=(0,)), Assignment(1, gpus=2, nodes=(0,))]
     commit(engine, both, at=0.0)
     commit(engine, [Assignment(0, gpus=4, within="node", required=required), both[1]], at=10.0)
@@ -41,7 +38,7 @@ SPREAD, MOVED = (0, 1, 4, 5), (4, 5, 6, 7)
     ],
 )  # fmt: skip
 def test_the_placement_rule_says_whether_growing_is_worth_a_move(placement: str, sensitive: bool, devices: tuple[int, ...]) -> None:
-    engine = engine_of(jobs(2, 2), "2x4", placement=placement)
+    engine = engine_of(gangs(2, 2), "2x4", placement=placement)
     engine.state.tables.I[Job.CONSOLIDATE] = int(sensitive)
     commit(engine, [Assignment(0), Assignment(1)], at=0.0)
     commit(engine, [Assignment(0, gpus=4), Assignment(1)], at=10.0)
@@ -51,14 +48,14 @@ def test_the_placement_rule_says_whether_growing_is_worth_a_move(placement: str,
 
 
 def test_within_its_minimum_run_a_gang_does_not_move_to_grow() -> None:
-    engine = engine_of(jobs(2, 2), "2x4", placement="consolidated", min_run=60.0)
+    engine = engine_of(gangs(2, 2), "2x4", placement="consolidated", min_run=60.0)
     commit(engine, [Assignment(0), Assignment(1)], at=0.0)
     commit(engine, [Assignment(0, gpus=4), Assignment(1)], at=10.0)
     assert engine.grants.devices(0)[:2] == (0, 1)
 
 
 def test_servers_leave_the_cpus_that_workers_need() -> None:
-    engine = engine_of(jobs(1), "gpu:1x2/4c,gpu:1x0/8c")
+    engine = engine_of(gangs(1), "gpu:1x2/4c,gpu:1x0/8c")
     parts = (Part("ps", 0, 2, gpus=0, cpus=2.0), Part("worker", 0, 2, gpus=1, cpus=2.0))
     commit(engine, [Assignment(0, parts=parts)], at=0.0)
     assert engine.grants.devices(0) == (0, 1)
@@ -66,7 +63,7 @@ def test_servers_leave_the_cpus_that_workers_need() -> None:
 
 
 def test_a_policy_sees_why_a_gang_did_not_grow() -> None:
-    engine = engine_of(jobs(2, 2), "1x4")
+    engine = engine_of(gangs(2, 2), "1x4")
     commit(engine, [Assignment(0), Assignment(1)], at=0.0)
     commit(engine, [Assignment(0, gpus=4), Assignment(1)], at=10.0)
     assert engine.state.snapshot().jobs.reason.tolist() == [Reason.RESOURCES, Reason.NONE]
@@ -88,7 +85,7 @@ class OneGroup(Policy):
 
 
 def test_a_group_stacks_only_as_far_as_its_size() -> None:
-    run = simulate(jobs(*[1] * 16), "1x8", OneGroup())
+    run = simulate(gangs(*[1] * 16), "1x8", OneGroup())
     assert run.jobs["finish"].to_list() == pytest.approx([2000.0] * 16)
     assert run.jobs["restarts"].sum() == run.jobs["preemptions"].sum() == 0
 
@@ -111,7 +108,7 @@ class Turns(Policy):
 
 
 def test_a_stop_is_a_turn_if_the_next_plan_names_another_of_the_group() -> None:
-    run = simulate(jobs(1, 1), "1x1", Turns(), until=450.0)
+    run = simulate(gangs(1, 1), "1x1", Turns(), until=450.0)
     assert run.jobs["preemptions"].to_list() == [0, 0]
     assert run.allocations["reason"].to_list() == ["turn"] * 4 + ["end"]
 
@@ -127,7 +124,7 @@ class Rota(Policy):
 
 
 def test_a_turn_of_a_time_shared_group_is_no_preemption_and_costs_a_switch() -> None:
-    run = simulate(jobs(1, 1, 1), "1x2", Rota(), until=350.0, costs=Costs(resume=50.0, switch=5.0))
+    run = simulate(gangs(1, 1, 1), "1x2", Rota(), until=350.0, costs=Costs(resume=50.0, switch=5.0))
     assert run.jobs["preemptions"].sum() == 0
     assert run.tables.F[Job.SERVICE].tolist() == pytest.approx(
         [200.0, 245.0, 245.0]
@@ -142,7 +139,7 @@ class Company(PerformanceModel):
 
 
 def test_who_may_not_be_touched_is_faster_at_once_when_a_mate_leaves_the_group_and_stays_where_it_is() -> None:
-    engine = engine_of(jobs(1, 1), "1x2", performance=Company())
+    engine = engine_of(gangs(1, 1), "1x2", performance=Company())
     commit(engine, [Assignment(0, group=0), Assignment(1, group=0)], at=0.0)
     rate = engine.state.tables.F[Job.RATE]
     assert rate.tolist() == [0.5, 0.5]

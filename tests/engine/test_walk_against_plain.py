@@ -6,10 +6,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from tests.engine.against_plain import JOBS, NODES, WAYS, WORK, assert_same, both, text
 from tests.engine.states import engine_of
+from tests.examples import MORE
 from tests.oracles.books import check_books
 from tests.oracles.plain_walk import Way
 
@@ -37,7 +38,7 @@ def named(way: Way, order: list[int] | None) -> tuple[int, ...]:
     return found if len(found) == way.gpus else ()
 
 
-@settings(max_examples=3 * settings().max_examples)
+@MORE
 @given(
     jobs=MANY,
     steps=st.lists(st.one_of(RANKED, RANKED, ASSIGNED, ASSIGNED, NODE, DEVICE), min_size=1, max_size=8),

@@ -69,7 +69,6 @@ def test_a_child_whose_parent_is_killed_ends() -> None:
     lines = "import os, time; from gantline.cli.child_process import in_a_child\n"
     lines += "in_a_child(lambda: print(os.getpid(), flush=True) or time.sleep(3000))"
     with subprocess.Popen([sys.executable, "-c", lines], stdout=subprocess.PIPE) as running:
-        assert running.stdout is not None
         child = os.pidfd_open(int(running.stdout.readline()))
         running.kill()
     assert select.select([child], [], [], 300)[0]

@@ -105,7 +105,6 @@ class StoreContract:
         store.compact()
         store.append([line(input="c")])
         saved = store.checkpoint()
-        assert saved is not None
         assert [body["input"] for _, body in store.journal(saved[0])] == ["c"]
         store.close()
 
@@ -202,7 +201,6 @@ class StoreContract:
     def test_a_store_of_a_newer_program_is_refused(self, url: str) -> None:
         store = SqlStore.open(url)
         writer = store._connections.writer
-        assert writer is not None
         with writer.begin():
             writer.execute(text("update alembic_version set version_num = '9999'"))
             with pytest.raises(RefusedError, match="newer Gantline"):

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.jobs import job_row
 
 from gantline import Assignment, Plan, Policy, Snapshot, simulate
 from gantline.core.errors import GantlineError, UsageError
@@ -23,7 +24,7 @@ class Half(PerformanceModel):
 
 
 def one(gpus: int = 1, seconds: float = 10.0, count: int = 1) -> list[dict[str, Any]]:
-    return [{"job": f"j{k}", "arrival": 0.0, "gpus": gpus, "duration": seconds} for k in range(count)]
+    return [job_row(f"j{k}", gpus, seconds) for k in range(count)]
 
 
 @dataclass(frozen=True)
@@ -59,7 +60,7 @@ class Uphill(PerformanceModel):
 @pytest.mark.parametrize("policy", ["fifo", Everybody()])
 @pytest.mark.parametrize("length", [None, 7.0])
 def test_speeds_are_due_row_by_row(policy: Any, length: float | None) -> None:
-    rows = [{"job": f"j{k}", "arrival": float(k), "gpus": 1, "duration": 20.0} for k in range(4)]
+    rows = [job_row(f"j{k}", 1, 20.0, at=float(k)) for k in range(4)]
     model = Uphill()
     run = simulate(rows, "1x4", policy, performance=model, round=length)
     start = run.jobs["first_start"].to_numpy()
@@ -79,7 +80,7 @@ class Crowd(PerformanceModel):
 
 @pytest.mark.parametrize("policy", ["fifo", Everybody()])
 def test_a_speed_may_depend_on_everyone(policy: Any) -> None:
-    rows = [{"job": "a", "arrival": 0.0, "gpus": 1, "duration": 10.0}, {"job": "b", "arrival": 5.0, "gpus": 1, "duration": 10.0}]
+    rows = [job_row("a", 1, 10.0), job_row("b", 1, 10.0, at=5.0)]
     run = simulate(rows, "1x2", policy, performance=Crowd())
     assert run.jobs["finish"].to_list() == pytest.approx([15.0, 20.0])
 
@@ -101,7 +102,7 @@ class Grows(Policy):
 
 
 def test_costs_are_those_of_the_job_and_its_size() -> None:
-    rows = [{"job": "a", "arrival": 0.0, "gpus": 2, "duration": 100.0}]
+    rows = [job_row("a", 2)]
     run = simulate(rows, "1x4", Grows(), performance=Heavy(), costs=Costs(start=30.0, resize=30.0))
     assert run.jobs["finish"].to_list() == pytest.approx([50.0 + 8.0 + (100.0 - 48.0) / 2])
     ranked = simulate(one(gpus=4, seconds=10.0), "1x4", "fifo", performance=Heavy(), costs=Costs(start=30.0))
@@ -146,7 +147,7 @@ class Watcher(PerformanceModel):
 
 def test_a_model_that_observes_is_shown_every_decision_whichever_loop_could_run_it() -> None:
     model = Watcher()
-    rows = [{"job": f"j{k}", "arrival": float(k), "gpus": 1, "duration": 10.0} for k in range(3)]
+    rows = [job_row(f"j{k}", 1, 10.0, at=float(k)) for k in range(3)]
     simulate(rows, "1x2", "fifo", performance=model)
     assert model.seen == [0, 1, 2, 1]
 
@@ -174,7 +175,7 @@ def test_options_that_list_a_curve_satisfy_a_policy_that_needs_scaling() -> None
     class Needy(Everybody):
         needs = frozenset({"scaling"})
 
-    rows = [{"job": "a", "arrival": 0.0, "gpus": 1, "duration": 10.0, "options": "gpu:1=10|gpu:2=6"}]
+    rows = [job_row("a", 1, 10.0, options="gpu:1=10|gpu:2=6")]
     assert simulate(rows, "1x2", Needy()).jobs["finish"].to_list() == [10.0]
     with pytest.raises(GantlineError, match="scaling"):
         simulate(one(), "1x1", Needy())

@@ -14,8 +14,8 @@ from tests.simulator.small_runs import draw, fingerprint, small_run
 from gantline.engine.dense.low_ranks import PassCount
 from gantline.engine.drivers import key_reading as read
 from gantline.engine.drivers import record_loop as dense
-from gantline.engine.drivers.loop_clock import LoopCount
 from gantline.engine.drivers.simulation import Simulation
+from gantline.engine.drivers.six_steps import LoopCount
 from gantline.policies.registry import make_policy
 from gantline.simulator.run import Run
 from gantline.simulator.simulate import simulate

@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.examples import FEWER
+from tests.jobs import by_job, job_row
 from tests.oracles.plain_sharing import SharingGang, share_plainly
 
 from gantline import Assignment, Mode, Plan, Policy, Snapshot
@@ -47,15 +49,15 @@ def scenes(draw: st.DrawFn, grouped: bool) -> list[SharingGang]:
 
 
 def finishes(gangs: list[SharingGang], executor: str) -> dict[str, float]:
-    jobs = [{"job": gang.name, "arrival": gang.arrival, "gpus": len(gang.devices), "duration": gang.work} for gang in gangs]
+    jobs = [job_row(gang.name, len(gang.devices), gang.work, at=gang.arrival) for gang in gangs]
     policy = AsDrawn(tuple((gang.name, tuple(sorted(gang.devices)), gang.fraction, gang.group) for gang in gangs))
     run = simulate(jobs, f"1x{DEVICES}", policy, executor=executor)
-    return dict(run.jobs.select("job", "finish").iter_rows())
+    return by_job(run, "finish")
 
 
 @pytest.mark.parametrize("executor", ["instant", "acknowledged"])
 @given(gangs=scenes(grouped=False))
-@settings(max_examples=settings().max_examples // 3)
+@FEWER
 def test_gangs_on_any_devices_of_others(executor: str, gangs: list[SharingGang]) -> None:
     share_plainly(gangs)
     assert finishes(gangs, executor) == pytest.approx({gang.name: gang.finish for gang in gangs}, abs=1e-5)
@@ -63,7 +65,7 @@ def test_gangs_on_any_devices_of_others(executor: str, gangs: list[SharingGang])
 
 @pytest.mark.parametrize("executor", ["instant", "acknowledged"])
 @given(gangs=scenes(grouped=True))
-@settings(max_examples=settings().max_examples // 3)
+@FEWER
 def test_groups_share_with_no_other_group(executor: str, gangs: list[SharingGang]) -> None:
     share_plainly(gangs)
     assert finishes(gangs, executor) == pytest.approx({gang.name: gang.finish for gang in gangs}, abs=1e-5)

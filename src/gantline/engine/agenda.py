@@ -135,7 +135,7 @@ class Agenda:
 
 # The arithmetic of instants: on which one a decision falls, and when an order or an answer is looked at again.
 #
-# Every loop asks here, in Python (`engine.agenda`) and in compiled code (`drivers.six_steps`, `drivers.futures`).
+# Every loop asks here, in Python (`engine.agenda`) and in compiled code (`drivers.six_steps`).
 
 
 @kernel

@@ -103,9 +103,9 @@ class Estimates:
             else:
                 jobs.estimate[row] = _HOUR
 
-    def told(self) -> dict[str, object]:
+    def summary(self) -> dict[str, object]:
         """What the summary says of a model that was fitted."""
-        return {"estimator": self._boosted.told()} if self.mode == "boosted" and self._boosted.fits else {}
+        return {"estimator": self._boosted.summary()} if self.mode == "boosted" and self._boosted.fits else {}
 
     def provide(self, policy_name: str, needs: frozenset[str], provided: frozenset[str]) -> None:
         """Refuse a policy whose needs cannot be met, saying what is missing."""

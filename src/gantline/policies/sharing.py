@@ -34,7 +34,7 @@ from gantline.policies.registry import inner_policy
 _DECIMALS = 6  # of a thousandth: sums of parts are rounded to it, so that 0.7 fits beside 0.1 and 0.2
 
 
-class PartSeats:
+class PartPlacement:
     """A rule on the nodes of a snapshot."""
 
     def __init__(self, rule: str, snapshot: Snapshot, shapes: list[Shape]) -> None:
@@ -139,12 +139,12 @@ class Sharing(Policy):
         if plan.ranking.placement is not None:
             what = f"'{self.order}' names the placement '{plan.ranking.placement}', and here parts of devices are given"
             raise UsageError(what, where="policy 'sharing'", fix="--set order=srtf, las, tiresias, ...")
-        devices = _SharedDevices(snapshot, self._seats(snapshot.facts.placement))
+        devices = _SharedDevices(snapshot, self._part_rule(snapshot.facts.placement))
         assignments = devices.serve(plan.ranking)
         return Plan.assign(assignments, valid_until=plan.valid_until, memory=plan.memory)
 
-    def _seats(self, placement: NamedRule | str) -> str:
-        """The rule for seats: its own, or the run's where that is one for parts of GPUs."""
+    def _part_rule(self, placement: NamedRule | str) -> str:
+        """The rule for places: its own, or the run's where that is one for parts of GPUs."""
         name = placement if isinstance(placement, str) else placement.name
         if name not in PART_RULES or name == self.seats:
             return self.seats
@@ -170,13 +170,13 @@ class _SharedDevices:
         self.asks = _asks(snapshot, self.demand)
         self.fixed: Bools = jobs.running & jobs.locked
         self.given: Floats = np.zeros(len(self.node))
-        self.seats = None if rule == "fullest" else PartSeats(rule, snapshot, [self._shape(job) for job in range(len(jobs))])
+        self.placement = None if rule == "fullest" else PartPlacement(rule, snapshot, [self._shape(job) for job in range(len(jobs))])
         running = np.flatnonzero(jobs.running).tolist()
         self.behind: Floats = np.zeros(len(self.node))
         self.beside: Floats = np.stack([cluster.node_cpus_free, cluster.node_memory_free, cluster.node_storage_free])  # free
         # until a newcomer takes from jobs behind it, every running job can stay
         self.contested = bool((self.beside < -_SLACK).any())
-        owner, device = self._seats_of(running)
+        owner, device = self._devices_of(running)
         self._count(owner, device, behind=1)
         self._take_beside(device, -self.amounts[:, owner])
         held = np.zeros(len(self.node), dtype=np.bool_)
@@ -213,7 +213,7 @@ class _SharedDevices:
         """Where one job goes that does not simply stay."""
         runs = bool(self.jobs.running[job])
         if runs:
-            self._count(*self._seats_of([job]), behind=-1)
+            self._count(*self._devices_of([job]), behind=-1)
         if left_out:
             return None
         place = self._stay(job) if runs else None
@@ -226,7 +226,7 @@ class _SharedDevices:
             self._give(job, *place)
         return None if place is None else (job, *place)
 
-    def _seats_of(self, jobs: list[int]) -> tuple[Ints, Ints]:
+    def _devices_of(self, jobs: list[int]) -> tuple[Ints, Ints]:
         """The jobs once for each of their devices, and these devices."""
         held = [self.jobs.devices(job) for job in jobs]
         return np.repeat(np.array(jobs, dtype=np.int64), [len(each) for each in held]), np.array([*chain(*held)], dtype=np.int64)
@@ -234,10 +234,10 @@ class _SharedDevices:
     def _let_stay(self, jobs: list[int]) -> list[_Place]:
         """Running jobs whose devices are not in dispute keep them, all at once."""
         if jobs:
-            owner, device = self._seats_of(jobs)
+            owner, device = self._devices_of(jobs)
             self._count(owner, device, given=1, behind=-1)
             self._take_beside(device, self.amounts[:, owner])
-        return [(job, way, self._devices(job)) for job, way in zip(jobs, self.option[jobs].tolist())]
+        return [(job, variant, self._devices(job)) for job, variant in zip(jobs, self.option[jobs].tolist())]
 
     def _count(self, owner: Ints, device: Ints, *, given: int = 0, behind: int = 0) -> None:
         """So many more of these jobs have been given these devices, or hold them and have not had their turn."""
@@ -246,8 +246,8 @@ class _SharedDevices:
             np.add.at(self.given, device, given * demand)
         if behind:
             np.add.at(self.behind, device, behind * demand)
-        if self.seats is not None:
-            self.seats.count(owner, device, self.demand, given=given, behind=behind)
+        if self.placement is not None:
+            self.placement.count(owner, device, self.demand, given=given, behind=behind)
 
     def _take_beside(self, devices: Ints, amounts: Floats) -> None:
         """So much of CPUs, memory and storage on the nodes of these devices."""
@@ -255,15 +255,15 @@ class _SharedDevices:
             np.subtract.at(free, self.node[devices], taken)
 
     def _assignments(self, places: list[_Place]) -> Assignments:
-        devices = [tuple(seats) for _, _, seats in places]
-        parts = [bool(seats) and self.demand[job] < 1.0 for job, _, seats in places]
-        columns: dict[str, list[int]] = {"option": [way for _, way, _ in places]}
+        devices = [tuple(given) for _, _, given in places]
+        parts = [bool(given) and self.demand[job] < 1.0 for job, _, given in places]
+        columns: dict[str, list[int]] = {"option": [variant for _, variant, _ in places]}
         if any(parts):
-            columns["group"] = [seats[0] if part else -1 for seats, part in zip(devices, parts)]
+            columns["group"] = [given[0] if part else -1 for given, part in zip(devices, parts)]
             columns["mode"] = [int(Mode.INTERLEAVE if part else Mode.EXCLUSIVE) for part in parts]
         return Assignments([job for job, _, _ in places], devices=devices, **columns)
 
-    def _ways(self, job: int) -> list[Option]:
+    def _variants(self, job: int) -> list[Option]:
         return self.jobs.options(job)
 
     def _devices(self, job: int) -> list[int]:
@@ -271,15 +271,15 @@ class _SharedDevices:
 
     def _shape(self, job: int) -> Shape:
         """What it asks for, as the rules for parts of GPUs read it; of several options the first."""
-        option, types = self._ways(job)[0], sorted({str(way.type) for way in self._ways(job)})
+        option, types = self._variants(job)[0], sorted({str(variant.type) for variant in self._variants(job)})
         return Shape(WHOLE * option.cpus * option.gpus, WHOLE * float(self.demand[job]) * (option.gpus > 0), option.gpus, "|".join(types))
 
     def _stay(self, job: int) -> tuple[int, list[int]] | None:
         """Where it runs, unless a job before it has taken that."""
-        devices, way = self._devices(job), int(self.option[job])
+        devices, variant = self._devices(job), int(self.option[job])
         free = self.given[devices] + self.demand[job] <= 1.0 + _SLACK
-        if self.fixed[job] or (free.all() and self._room(self._ways(job)[way], devices)):
-            return way, devices
+        if self.fixed[job] or (free.all() and self._room(self._variants(job)[variant], devices)):
+            return variant, devices
         return None
 
     def _room(self, option: Option, devices: list[int]) -> bool:
@@ -290,20 +290,20 @@ class _SharedDevices:
     def _find(self, job: int, evict: bool) -> tuple[int, list[int]] | None:
         """The first of its options for which there is room, with what jobs behind it hold or without."""
         fill = self.given if evict else self.given + self.behind
-        for way, option in enumerate(self._ways(job)):
-            if self.seats is not None and 0 < option.gpus <= self.seats.widest:
+        for variant, option in enumerate(self._variants(job)):
+            if self.placement is not None and 0 < option.gpus <= self.placement.widest:
                 whole = option.gpus * np.array(amounts_beside(option))[:, None]  # on one node
                 room = self.usable & np.all(self.beside + _SLACK >= whole, axis=0)[self.node]
-                seat = self.seats.find(option, float(self.demand[job]), room, fill, self.beside[0], evict=evict)
-                if seat is not None:
-                    return way, seat
+                chosen = self.placement.find(option, float(self.demand[job]), room, fill, self.beside[0], evict=evict)
+                if chosen is not None:
+                    return variant, chosen
                 continue
             fits = self.usable & (self.kind == option.type) & (fill + self.demand[job] <= 1.0 + _SLACK)
             enough: Bools = np.all(self.beside + _SLACK >= np.array(amounts_beside(option))[:, None], axis=0)
             fits &= enough[self.node]
             devices = self._gang(np.flatnonzero(fits), option) if option.gpus != 1 else self._fullest(np.flatnonzero(fits))
             if devices is not None:
-                return way, devices
+                return variant, devices
         return None
 
     def _fullest(self, devices: Ints) -> list[int] | None:
@@ -332,18 +332,22 @@ class _SharedDevices:
                 break
         return chosen
 
-    def _give(self, job: int, way: int, devices: list[int]) -> None:
-        seats = np.array(devices, dtype=np.int64)
-        self._count(np.full(len(seats), job), seats, given=1)
-        amounts = np.array(amounts_beside(self._ways(job)[way]))
+    def _give(self, job: int, variant: int, devices: list[int]) -> None:
+        taken = np.array(devices, dtype=np.int64)
+        self._count(np.full(len(taken), job), taken, given=1)
+        amounts = np.array(amounts_beside(self._variants(job)[variant]))
         self.contested = self.contested or bool(amounts.any())  # it may take of a node what jobs behind it hold
-        self._take_beside(seats, amounts)
+        self._take_beside(taken, amounts)
 
 
 def _asks(snapshot: Snapshot, demand: Floats) -> list[_Asks]:
     """What each job asks for, as far as its place depends on that: equal for jobs that are alike."""
-    jobs, ways = snapshot.jobs, snapshot.options
-    columns = [ways.type, ways.gpus, *ways.F[OptionColumn.CPUS : OptionColumn.CPUS + HOST_RESOURCES]]
+    jobs, variants = snapshot.jobs, snapshot.options
+    columns = [
+        variants.type,
+        variants.gpus,
+        *variants.F[OptionColumn.CPUS : OptionColumn.CPUS + HOST_RESOURCES],
+    ]
     count, ends = jobs.option_count, np.cumsum(jobs.option_count)
     entry = np.arange(count.sum()) + np.repeat(jobs.option_first - ends + count, count)
     rows = list(zip(*(column[entry].tolist() for column in columns)))

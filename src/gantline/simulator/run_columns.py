@@ -197,7 +197,7 @@ def busy_by_device(log: Log | Any, devices: int, begin: float, stop: float, clos
     gang, device = held_devices(log)
     start, end = _within(log, begin, stop, close)
     since, order = once_in_use(device, start[gang], end[gang])
-    return np.bincount(device[order], weights=(end[gang] - since)[order], minlength=devices)
+    return np.bincount(device[order], weights=(end[gang] - since)[order], minlength=devices).astype(np.float64)
 
 
 def held_devices(log: Log | Any) -> tuple[Ints, Ints]:

@@ -154,7 +154,7 @@ def simulate(
     if asks_for_parts(tables).any():
         stretch = stretch_of(simulation, end_of(simulation))
         summary["typical_fragmentation"] = typical_fragmentation(tables, state.log, chosen.shares_devices, *stretch)
-    summary |= simulation.estimates.told()
+    summary |= simulation.estimates.summary()
     if tables.performance is not None:
         summary |= _told_by_models(chosen, tables.performance, state.learned, spec.seed)
     money = dict(rules.facts.prices)

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import pytest
 from tests.engine.held import held, most_held
-from tests.live.specs import ended, running, shell
+from tests.live.specs import must_succeed, running, shell, submit
 from tests.systems.gavel.tiny_world import table, trace
 
 from gantline.core.facts import Facts, PowerGrid, Signal
@@ -30,9 +30,9 @@ from gantline.live.scheduler.scheduler import Scheduler
 from gantline.live.store.records import MemoryStore
 from gantline.models.sharing.throughput_model import ThroughputModel
 from gantline.models.sharing.throughput_table import ThroughputTable
+from gantline.models.uncertainty import Uncertainty
 from gantline.policies.registry import make_policy, policy_names
 from gantline.simulator.simulate import simulate
-from gantline.simulator.uncertainty import Uncertainty
 
 POLICIES = [name for name in policy_names() if name != "recorded"]  # that one decides in an imitation only
 NOT_LIVE = ("gaia", "carbonscaler")  # need the carbon intensity of the grid, which a live service does not read
@@ -127,8 +127,8 @@ def test_it_takes_over_and_serves_the_queue(scheduler: Scheduler, policy: str) -
     """One scheduler, two clocks: each drives real processes."""
     scheduler.use(policy, BRIEF.get(policy, {}))
     lost = scheduler.view().counters["lost_turns"]
-    (job,) = scheduler.submit(shell("true", gpus=2, estimate=60.0))
-    assert ended(scheduler, job) == ["succeeded"]
+    job = submit(scheduler, "true", gpus=2, estimate=60.0)
+    must_succeed(scheduler, job)
     assert scheduler.view().counters["lost_turns"] == lost, scheduler.view().incidents[-1]
 
 

@@ -22,8 +22,6 @@ LEARNED = str(FOLDER / "learned.yaml")
 @pytest.fixture(scope="module")
 def train() -> ModuleType:
     spec = importlib.util.spec_from_file_location("learned_train", FOLDER / "train.py")
-    assert spec is not None
-    assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module

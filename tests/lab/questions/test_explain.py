@@ -15,8 +15,8 @@ from gantline.lab.questions import explain, forecast
 from gantline.lab.questions.asked import answer
 from gantline.lab.questions.explain import submission
 from gantline.lab.questions.forecast import Setup
+from gantline.models.uncertainty import Uncertainty
 from gantline.policies.registry import make_policy
-from gantline.simulator.uncertainty import Uncertainty
 
 
 @dataclass(frozen=True)

@@ -84,7 +84,6 @@ def crowded() -> Iterator[tuple[int, socket.socket]]:
     listening = socket.create_server(("127.0.0.1", 0))
     port = listening.getsockname()[1]
     beside = listen_beside(port)
-    assert beside is not None
     server = uvicorn.Server(uvicorn.Config(hello, http=bounded(12, LIMIT, 4), lifespan="off", log_config=None))
     thread = threading.Thread(target=server.run, args=([listening, beside],))
     thread.start()

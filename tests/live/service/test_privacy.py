@@ -7,7 +7,8 @@ from pathlib import Path
 
 import httpx
 import pytest
-from tests.live.service.conftest import LIMIT, Running
+from tests.live.service.asking import over, succeed
+from tests.live.service.conftest import Running
 
 from gantline.core.errors import NotFoundError, RefusedError, UsageError
 from gantline.live.jobs.spec_file import parse_spec
@@ -51,7 +52,7 @@ def test_a_home_that_others_may_read_is_closed(tmp_path: Path) -> None:
 def test_whatever_a_job_leaves_in_the_home_is_its_owners_alone(service: Running) -> None:
     owner = service.client()
     (job,) = owner.submit(["sh", "-c", "echo hello; exit 3"], env={"PASSWORD": "hidden"})
-    owner.wait(job, timeout=LIMIT)
+    over(owner, job)
     jobs = service.home / "jobs"
     for file in (jobs, *jobs.rglob("*")):
         allowed = 0o700 if file.is_dir() else 0o600
@@ -107,7 +108,7 @@ def test_half_of_a_character_is_refused_before_anything_happens(service: Running
         assert found.status_code == 422, (path, body, found.text)
         assert "character" in found.json()["error"]["what"]
     (job,) = service.client().submit(["echo", "\U0001f680 \\ud800"], name="rocket \U0001f680")  # whole ones, and a backslash, are text
-    assert [one["state"] for one in service.client().wait(job, timeout=LIMIT)] == ["succeeded"]
+    succeed(service.client(), job)
 
 
 def test_the_end_of_a_long_log_is_read_without_its_beginning(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

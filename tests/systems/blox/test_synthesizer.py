@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.jobs import by_job, job_row
 
 from gantline.core.errors import NotFoundError, RefusedError, UsageError
 from gantline.core.memory import plain
@@ -31,14 +32,16 @@ def synthesizer(**settings: Any) -> Any:
 
 def trace(seed: int = 0, count: int = 40, gap: float = 120.0, long: float = 6000.0) -> Trace:
     random = np.random.default_rng(seed)
-    rows = [
-        {"job": f"j{k}", "arrival": gap * k, "gpus": int(random.choice([1, 2, 4])), "duration": float(random.integers(60, int(long)))}
-        for k in range(count)
-    ]
+    rows = [job_row(f"j{k}", int(random.choice([1, 2, 4])), float(random.integers(60, int(long))), at=gap * k) for k in range(count)]
     return Trace.from_records(rows)
 
 
-QUEUE = {
+def decided(told: dict[str, Any], **settings: Any) -> Any:
+    """The plan for the queue below, of which other things are told."""
+    return synthesizer(**settings).decide(decode_snapshot(QUEUE | told))
+
+
+QUEUE: dict[str, Any] = {
     "now": 600,
     "cluster": "1x4",
     "jobs": [
@@ -81,7 +84,8 @@ def test_a_run_says_which_policy_was_in_charge_when_and_why(tmp_path: Any) -> No
     decisions = [line for line in run.journal.lines if "decision" in line]
     assert {line["in_charge"] for line in decisions} == {name for _, name, _ in told}
     assert [line["why"] for line in decisions if "why" in line] == [why for _, _, why in told]
-    assert decode_plan(encode_plan(policy.decide(decode_snapshot(QUEUE)))).in_charge == policy.decide(decode_snapshot(QUEUE)).in_charge
+    plan = policy.decide(decode_snapshot(QUEUE))
+    assert decode_plan(encode_plan(plan)).in_charge == plan.in_charge
     read = read_run(write_run(run, tmp_path / "run"))
     assert policies_in_charge(read) == policies_in_charge(run)
     assert policies_in_charge(read) in render_report([read])
@@ -93,19 +97,22 @@ def test_a_run_says_which_policy_was_in_charge_when_and_why(tmp_path: Any) -> No
 
 
 def test_a_challenger_must_be_better_by_the_margin() -> None:
-    snapshot = decode_snapshot({**QUEUE, "memory": synthesizer(portfolio="fifo").decide(decode_snapshot(QUEUE)).memory})
-    for margin, chosen in ((0.02, "srtf"), (0.95, "fifo")):
-        assert synthesizer(portfolio="fifo,srtf", margin=margin).decide(snapshot).memory["chosen"] == chosen
-    assert synthesizer(portfolio="fifo,srtf", switch_cost=1e6).decide(snapshot).memory["chosen"] == "fifo"
-    assert synthesizer(portfolio="fifo,srtf", draws=20, most=0.9).decide(snapshot).memory["chosen"] == "srtf"
+    told = {"memory": decided({}, portfolio="fifo").memory}
+    for settings, chosen in (
+        ({"margin": 0.02}, "srtf"),
+        ({"margin": 0.95}, "fifo"),
+        ({"switch_cost": 1e6}, "fifo"),
+        ({"draws": 20, "most": 0.9}, "srtf"),
+    ):
+        assert decided(told, portfolio="fifo,srtf", **settings).memory["chosen"] == chosen, settings
 
 
 def test_choices_are_made_every_so_many_rounds_or_when_the_load_has_changed() -> None:
-    memory = synthesizer(portfolio="fifo").decide(decode_snapshot({**QUEUE, "round": 60})).memory
+    memory = decided({"round": 60}, portfolio="fifo").memory
     for later, settings, chosen in ((540, {}, "fifo"), (600, {}, "srtf"), (60, {"load_change": 0.5}, "srtf")):
-        told = {**memory, "asked_at": 600.0, "load": 16.0 if not settings else 4.0}
-        snapshot = decode_snapshot({**QUEUE, "round": 60, "now": 600 + later, "memory": told})
-        assert synthesizer(portfolio="fifo,srtf", **settings).decide(snapshot).memory["chosen"] == chosen, later
+        then = {**memory, "asked_at": 600.0, "load": 16.0 if not settings else 4.0}
+        plan = decided({"round": 60, "now": 600 + later, "memory": then}, portfolio="fifo,srtf", **settings)
+        assert plan.memory["chosen"] == chosen, later
 
 
 def test_an_admission_limit_that_is_chosen_holds_jobs_back_as_the_run_would() -> None:
@@ -130,11 +137,10 @@ def test_a_placement_rule_that_is_chosen_places_gangs_as_the_run_would() -> None
 
 
 def test_memories_of_policies_that_rest_are_kept() -> None:
-    plan = synthesizer(portfolio="gavel.max_min_fairness_perf").decide(decode_snapshot({**QUEUE, "round": 60}))
-    memory = plain(plan.memory)
+    memory = plain(decided({"round": 60}, portfolio="gavel.max_min_fairness_perf").memory)
     assert memory["members"]["gavel.max_min_fairness_perf"]
-    later = decode_snapshot({**QUEUE, "round": 60, "memory": {**memory, "chosen": "srtf", "asked_at": 600.0}})
-    again = synthesizer(portfolio="srtf,gavel.max_min_fairness_perf").decide(later)
+    later = {"round": 60, "memory": {**memory, "chosen": "srtf", "asked_at": 600.0}}
+    again = decided(later, portfolio="srtf,gavel.max_min_fairness_perf")
     assert again.memory["chosen"] == "srtf"
     assert plain(again.memory)["members"] == memory["members"]
 
@@ -143,13 +149,14 @@ def test_a_policy_that_fails_in_its_futures_is_left_out_and_reported(tmp_path: A
     (tmp_path / "bad.py").write_text(
         "import gantline\n\n\nclass Bad(gantline.OrderPolicy):\n    def key(self, snapshot):\n        raise ValueError('no')\n"
     )
-    plan = synthesizer(portfolio=(f"{tmp_path}/bad.py:Bad", "srtf")).decide(decode_snapshot(QUEUE))
+    portfolio = (f"{tmp_path}/bad.py:Bad", "srtf")
+    plan = decided({}, portfolio=portfolio)
     assert plan.memory["chosen"] == "srtf"
     (said,) = plan.notes
     assert "left out of choices" in said
     assert "no" in said
-    again = decode_snapshot({**QUEUE, "now": 99_999, "decision": 2, "memory": plan.memory})
-    assert synthesizer(portfolio=(f"{tmp_path}/bad.py:Bad", "srtf"), every=1).decide(again).notes == ()  # said once
+    again = {"now": 99_999, "decision": 2, "memory": plan.memory}
+    assert decided(again, portfolio=portfolio, every=1).notes == ()  # said once
 
 
 def test_what_a_portfolio_cannot_hold_is_refused(tmp_path: Any) -> None:
@@ -159,25 +166,26 @@ def test_what_a_portfolio_cannot_hold_is_refused(tmp_path: Any) -> None:
     for member in ("synthesizer", "auto", f"{tmp_path}/mine.py:Mine"):
         with pytest.raises(UsageError, match="holds the synthesizer itself"):
             synthesizer(portfolio=("fifo", member))
-    with pytest.raises(NotFoundError, match="no policy 'srft'"):
-        synthesizer(portfolio="fifo,srft")
-    with pytest.raises(NotFoundError, match="no placement 'together'"):
-        synthesizer(placements="together")
-    with pytest.raises(NotFoundError, match="no admission rule 'load-limits"):
-        synthesizer(admissions="load-limits:1.2")
+    for part, names, told in (
+        ("portfolio", "fifo,srft", "no policy 'srft'"),
+        ("placements", "together", "no placement 'together'"),
+        ("admissions", "load-limits:1.2", "no admission rule 'load-limits"),
+    ):
+        with pytest.raises(NotFoundError, match=told):
+            synthesizer(**{part: names})
 
 
 def test_an_objective_that_the_run_cannot_answer_is_refused_before_it_begins() -> None:
     for objective, told in (("deadlines", "some-deadline"), ("dollars", "prices"), ("kwh", "power"), ("0.5*kwh+0.5*mean-jct", "power")):
         with pytest.raises(RefusedError, match=f"needs {told}, which this run does not provide"):
             simulate(trace(count=3), "2x4", synthesizer(objective=objective))
-    due = Trace.from_records([{"job": "a", "arrival": 0, "gpus": 1, "duration": 60, "deadline": 100}])
+    due = Trace.from_records([job_row("a", 1, 60, deadline=100)])
     assert simulate(due, "2x4", synthesizer(objective="deadlines")).summary["completed"] == 1
 
 
 def test_dollars_and_kilowatt_hours_are_those_that_the_run_then_pays() -> None:
     """Restarts cost time that is paid for, so orders differ even on devices of one kind; the engine's futures know by how much."""
-    rows = [{"job": f"j{k}", "arrival": 0.0, "gpus": 1 + k % 3, "duration": 900.0 - 100.0 * k} for k in range(8)]
+    rows = [job_row(f"j{k}", 1 + k % 3, 900.0 - 100.0 * k) for k in range(8)]
     options: dict[str, Any] = {"costs": "resume=300", "prices": "gpu=2.0", "power": "gpu=300/60", "round": 60.0}
     spent: dict[str, tuple[float, float]] = {}
 
@@ -189,32 +197,29 @@ def test_dollars_and_kilowatt_hours_are_those_that_the_run_then_pays() -> None:
 
     for name in ("fifo", "las"):
         spent.clear()
-        told = simulate(Trace.from_records(rows), "1x4", name, record=Seen(), **options).summary
+        told = simulate(rows, "1x4", name, record=Seen(), **options).summary
         assert spent[name] == pytest.approx((told["cost"], told["kwh"]))
     assert spent["fifo"][0] < spent["las"][0]
     for objective in ("dollars", "kwh", "0.5*dollars+0.5*kwh"):
-        run = simulate(Trace.from_records(rows), "1x4", synthesizer(portfolio="las,fifo", objective=objective), **options)
+        run = simulate(rows, "1x4", synthesizer(portfolio="las,fifo", objective=objective), **options)
         assert [name for _, name, _ in run.summary["in_charge"]] == ["fifo"]
 
 
 def test_after_a_lost_turn_no_choice_is_made_before_the_next_is_due() -> None:
     """Futures that took too long would take too long again: what is in charge decides at once, and goes on deciding."""
-    memory = synthesizer(portfolio="fifo").decide(decode_snapshot({**QUEUE, "round": 60})).memory
-    policy = synthesizer(portfolio="fifo,srtf", every=5)
-    late = policy.decide(decode_snapshot({**QUEUE, "round": 60, "now": 1200, "decision": 3, "memory": {**memory, "decided": 1}}))
+    memory = decided({"round": 60}, portfolio="fifo").memory
+    both: dict[str, Any] = {"portfolio": "fifo,srtf", "every": 5}
+    late = decided({"round": 60, "now": 1200, "decision": 3, "memory": {**memory, "decided": 1}}, **both)
     assert late.in_charge is not None
     assert late.in_charge.policy == "fifo"
     assert "a decision was lost" in late.notes[0]
-    soon, due = (
-        policy.decide(decode_snapshot({**QUEUE, "round": 60, "now": now, "decision": 4, "memory": late.memory})) for now in (1260, 1500)
-    )
+    soon, due = (decided({"round": 60, "now": now, "decision": 4, "memory": late.memory}, **both) for now in (1260, 1500))
     assert (soon.in_charge.policy, due.in_charge.policy) == ("fifo", "srtf")
 
 
 @pytest.mark.parametrize(
     ("settings", "told"),
     [
-        ({"portfolio": "fifo,synthesizer"}, "holds the synthesizer itself"),
         ({"portfolio": ""}, "portfolio is empty"),
         ({"portfolio": "fifo,fifo"}, "stands twice"),
         ({"portfolio": "las(service)"}, "no setting"),
@@ -241,10 +246,10 @@ def test_where_load_turns_from_light_to_heavy_it_beats_every_policy_that_it_choo
     while now < 43_200.0:
         now += float(random.exponential(6_000.0 / (8 * (1.4 if now // 21_600.0 % 2 else 0.8))))
         work = 60.0 * 10.0 ** (random.uniform(1.0, 2.2) if random.random() < 0.8 else random.uniform(2.2, 2.8))
-        rows.append({"job": f"j{len(rows)}", "arrival": now, "gpus": 1, "duration": work})
+        rows.append(job_row(f"j{len(rows)}", 1, work, at=now))
     objective, names = Objective.parse("0.5*mean-jct+0.5*responsiveness"), ("fifo", "las", "srtf")
     ours = synthesizer(portfolio=names, objective=str(objective), every=1, margin=0.0)
-    told = [simulate(Trace.from_records(rows), "2x4", each, round=300.0).summary for each in (*names, ours)]
+    told = [simulate(rows, "2x4", each, round=300.0).summary for each in (*names, ours)]
     values = [{"mean-jct": one["average_jct"], "responsiveness": one["average_responsiveness"]} for one in told]
     *fixed, score = (objective.score(each, values[0]) for each in values)
     assert score < 0.98 * min(fixed), (score, fixed)
@@ -278,5 +283,5 @@ def test_a_rollout_of_the_synthesizer_is_the_run_that_then_happens_job_by_job() 
     policy = synthesizer(every=3, portfolio="fifo,srtf,las", margin=0.0)
     run = simulate(trace(count=8, gap=5.0), "1x4", policy, round=60.0, record=Halfway())
     ((ids, finish),) = seen
-    assert dict(zip(ids, finish.tolist())) == pytest.approx({job: dict(run.jobs.select("job", "finish").iter_rows())[job] for job in ids})
+    assert dict(zip(ids, finish.tolist())) == pytest.approx({job: by_job(run, "finish")[job] for job in ids})
     assert len(run.summary["in_charge"]) > 1

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
+from tests.jobs import by_job, job_row
 
 from gantline.core.errors import GantlineError
 from gantline.core.plan import Assignment, Mode, Plan
@@ -20,7 +21,7 @@ LOADER, CRUNCHER, TALKER = Stages(1.0, 0.5, 0.0), Stages(0.5, 1.0, 0.0), Stages(
 
 def job(name: str, duration: float, stages: Stages | None, **more: Any) -> dict[str, Any]:
     times = dict(zip(STAGES, stages)) | {"iteration_time": sum(stages)} if stages else dict.fromkeys((*STAGES, "iteration_time"))
-    return {"job": name, "arrival": 0.0, "gpus": 1, "duration": duration} | times | more
+    return job_row(name, 1, duration) | times | more
 
 
 def run(jobs: list[dict[str, Any]], cluster: str = "1x1", policy: Any = "muri", settings: Any = None, **options: Any) -> Run:
@@ -28,7 +29,7 @@ def run(jobs: list[dict[str, Any]], cluster: str = "1x1", policy: Any = "muri", 
 
 
 def ends(found: Run) -> dict[str, float]:
-    return dict(found.jobs.select("job", "finish").rows())
+    return by_job(found, "finish")
 
 
 def test_jobs_with_different_bottlenecks_share_a_device_until_one_ends() -> None:
@@ -94,4 +95,4 @@ def test_stage_times_that_are_none_are_refused(times: tuple[Any, ...]) -> None:
 
 def test_a_trace_without_stage_times_is_refused() -> None:
     with pytest.raises(GantlineError, match="column 'stage_load' is missing"):
-        run([{"job": "a", "arrival": 0.0, "gpus": 1, "duration": 10.0}])
+        run([job_row("a", 1, 10.0)])

@@ -27,10 +27,9 @@ from gantline.engine.dense.devices import (
 )
 from gantline.engine.dense.gangs import LoopSetting, halt, start
 from gantline.engine.dense.heap import FRONT, LEVEL, RANK, Heaps, drop, put, replace
-from gantline.engine.dense.keys import Key, next_level
 from gantline.engine.dense.low_ranks import Pass, PassCount, PassLine, behind, rank_key, rank_of, search
 from gantline.engine.dense.queues import Lane, Lanes, enter, first_lane, leave
-from gantline.engine.dense.records import Record, Records
+from gantline.engine.dense.records import Key, Record, Records, next_level
 from gantline.engine.log import LogColumns
 from gantline.engine.settings import Amount, Switch
 

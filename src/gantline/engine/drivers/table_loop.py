@@ -13,17 +13,27 @@ import numpy as np
 from gantline.core.arrays import Bools, Floats, Ints
 from gantline.core.columns import Job, Node, elapsed
 from gantline.core.jit import kernel, variant
-from gantline.core.plan import Misfit, Plan
+from gantline.core.plan import Misfit
 from gantline.core.policy import OrderPolicy
 from gantline.core.tables import Matrices
 from gantline.engine import host_resources
 from gantline.engine.advance import arrive, finish_due, next_finish, next_movable
 from gantline.engine.agenda import answer_ends
 from gantline.engine.declared_key import LinearKey, coefficients, next_threshold, sum_of
-from gantline.engine.drivers import loop_clock
 from gantline.engine.drivers.key_reading import Within, time_said
-from gantline.engine.drivers.loop_clock import LoopBounds, LoopClock, LoopCount, LoopEnd, LoopTime, Outcome, Stage, take_order
-from gantline.engine.drivers.six_steps import Verbs, loop_over
+from gantline.engine.drivers.six_steps import (
+    LoopBounds,
+    LoopClock,
+    LoopCount,
+    LoopTime,
+    Outcome,
+    Stage,
+    Verbs,
+    clock_of,
+    count_in,
+    loop_over,
+    take_order,
+)
 from gantline.engine.drivers.stepping import Standstill
 from gantline.engine.engine import Engine
 from gantline.engine.gates.quota_walk import QuotaNotes, any_exceeded, count_running, walk_lines
@@ -230,7 +240,7 @@ class _Loop:
     def __init__(self, engine: Engine, bounds: LoopBounds, key: LinearKey | None, passes: bool = False) -> None:
         self.engine, self.state, self.bounds, self._key, self._passes = engine, engine.state, bounds, key, passes
         take_order(self.state, engine.policy)
-        self.clock = loop_clock.clock(self.state.regime, bounds)
+        self.clock = clock_of(self.state.regime, bounds)
         if self.state.lists.number.any():  # in the middle of a run: the first decision is due now
             self.clock.time[LoopTime.NOW] = self.clock.time[LoopTime.WAKE] = self.state.now
         if key is None:
@@ -285,21 +295,14 @@ class _Loop:
         self._said[: len(keys)] = keys
         self.clock.time[LoopTime.VALID] = until
 
-    def end_uncounted(self, code: int) -> LoopEnd:
-        """The end of a loop that counted its decisions itself."""
-        self.end(code)
+    def end(self, code: int) -> int:
+        """Leave the engine as far as the loop came; the code is returned."""
+        count_in(self.engine, self.clock)
         self.state.decision = self.decision - 1
-        self.engine.decisions += int(self.clock.number[LoopCount.DECISIONS])
-        return LoopEnd(code)
-
-    def end(self, code: int) -> None:
-        engine, counted = self.engine, self.clock.number
-        self.state.now = self.now
-        engine.started += int(counted[LoopCount.STARTED])
-        engine.stopped += int(counted[LoopCount.STOPPED])
         if code != Outcome.ASK:
             self.write_reasons()
         self.report_progress()
+        return code
 
     def write_reasons(self) -> None:
         """Write the reasons that the last decision has left to be found afterwards."""
@@ -310,13 +313,13 @@ class _Loop:
             name_blocked(self.state)
 
 
-def run_on_tables(engine: Engine, key: LinearKey, bounds: LoopBounds) -> LoopEnd:
-    """Run to the end under a key that is a sum."""
+def run_on_tables(engine: Engine, key: LinearKey, bounds: LoopBounds) -> int:
+    """Run to the end under a key that is a sum; how it ended."""
     run = _Loop(engine, bounds, key)
-    return run.end_uncounted(run.go_on())
+    return run.end(run.go_on())
 
 
-def run_asking_keys(engine: Engine, policy: OrderPolicy, within: Within, bounds: LoopBounds) -> LoopEnd:
+def run_asking_keys(engine: Engine, policy: OrderPolicy, within: Within, bounds: LoopBounds) -> int:
     """Run to the end, or until the policy must be asked for whole plans: it is asked for its keys at every decision.
 
     A policy that stops nothing and does not say how long its order holds is not asked while all that wait ask for more than is free.
@@ -335,7 +338,7 @@ def run_asking_keys(engine: Engine, policy: OrderPolicy, within: Within, bounds:
         if questions % _PROGRESS_EVERY == 0:
             run.report_progress()
         code = run.go_on()
-    return run.end_uncounted(code)
+    return run.end(code)
 
 
 def _ask(engine: Engine, policy: OrderPolicy, within: Within, says_until: bool) -> tuple[Floats, float] | None:
@@ -352,33 +355,3 @@ def _ask(engine: Engine, policy: OrderPolicy, within: Within, says_until: bool) 
         raise
     except BaseException:
         return None
-
-
-def run_asking_plans(engine: Engine, bounds: LoopBounds) -> LoopEnd:
-    """The same where the policy is asked for a whole plan at every decision, until one is something else than an order."""
-    state = engine.state
-    run = _Loop(engine, bounds, None)
-    strict, switch = state.regime.strict, state.SI
-    plan, code = None, run.go_on()
-    while code == Outcome.KEYS:
-        run.write_reasons()
-        state.now = run.now
-        if state.decision % _PROGRESS_EVERY == 0:
-            run.report_progress()
-        plan = engine.decide()
-        ranking = None if plan is None else plan.ranking
-        if plan is None or ranking is None or not _only_ranks(plan):
-            code = Outcome.ASK
-            break
-        switch[Switch.PREEMPT], switch[Switch.MISFIT] = int(ranking.preempt or strict), 1 if strict else int(ranking.misfit)
-        engine.valid_until = plan.valid_until
-        run.enter(ranking.key, math.nan if plan.valid_until is None else plan.valid_until)
-        code = run.go_on()
-    run.end(code)
-    return LoopEnd(code, (plan,) if code == Outcome.ASK else ())
-
-
-def _only_ranks(plan: Plan) -> bool:
-    """Whether a plan is an order by numbers, and nothing else."""
-    more = plan.reservations or plan.refusals or plan.release or plan.notes or plan.memory is not None or plan.in_charge
-    return not more and plan.ranking is not None and plan.ranking.placement is None

@@ -207,9 +207,9 @@ def _table(means: pl.DataFrame, costs: Mapping[str, float]) -> str:
         cells = [f'<td class="text">{escape(policy)}</td>']
         for cluster in clusters:
             some = means.filter((pl.col("policy") == policy) & (pl.col("cluster") == cluster))
-            told = [writers[key](some[key][0]) for key in _SIDE_BY_SIDE] if some.height else ["–"] * len(_SIDE_BY_SIDE)
-            told[0] += some["mark"][0] if some.height else ""
-            cells += [f"<td>{escape(each)}</td>" for each in told]
+            texts = [writers[key](some[key][0]) for key in _SIDE_BY_SIDE] if some.height else ["–"] * len(_SIDE_BY_SIDE)
+            texts[0] += some["mark"][0] if some.height else ""
+            cells += [f"<td>{escape(each)}</td>" for each in texts]
         rows.append(f"<tr>{''.join(cells)}</tr>")
     if costs:
         cells = [f'<td colspan="{len(_SIDE_BY_SIDE)}">{costs[name]:,.0f} a month</td>' for name in clusters]

@@ -27,7 +27,7 @@ RULES = {"placement": "consolidated:preferred", "costs": "30"}
 OWN_RULES: dict[str, dict[str, Any]] = {"mixed": {"round": 300.0, "prices": "v100=0.74,p100=0.43,k80=0.135"}}
 """Where there are device types to choose from, decisions are few enough for policies that solve a program each time."""
 ROUND = 60.0
-SLOW = (*(f"gavel.max_min_fairness_{way}" for way in ("strategy_proof", "water_filling", "water_filling_perf")), "themis")
+SLOW = (*(f"gavel.max_min_fairness_{variant}" for variant in ("strategy_proof", "water_filling", "water_filling_perf")), "themis")
 """Policies that solve programs or hold auctions at length at every decision; one seed and stops that cost must do for them."""
 TOO_SLOW = ("pollux", "adaptdl", "sia", "heet-like", "shockwave")
 """Policies that search or solve at such length that a run takes minutes: on request alone."""

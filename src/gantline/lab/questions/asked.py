@@ -29,7 +29,7 @@ from gantline.lab.questions.forecast import SAMPLES, Forecast, Setup, Stretch, f
 from gantline.lab.questions.past import REPLICAS, past_what_if
 from gantline.lab.questions.what_if import what_if
 from gantline.models.profiles.profiled_model import ProfiledModel
-from gantline.simulator.uncertainty import Uncertainty
+from gantline.models.uncertainty import Uncertainty
 from gantline.traces.files.policies import load_policy
 from gantline.traces.files.speeds import read_bundle
 from gantline.traces.trace import Trace
@@ -191,7 +191,7 @@ def _lines(found: list[Forecast], has_spread: bool) -> list[str]:
         mean = span(one, one.finish_mean, one.finish_low, one.finish_high)
         return f"ends in {written(one, one.finish_p50)} (P50), {written(one, one.finish_p90)} (P90){mean}"
 
-    return [f"{one.job}: " + (one.told() if one.unknown else f"{start(one)}; {end(one)}") for one in found]
+    return [f"{one.job}: " + (one.message() if one.unknown else f"{start(one)}; {end(one)}") for one in found]
 
 
 def _plain(value: Any) -> Any:

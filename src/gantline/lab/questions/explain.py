@@ -75,7 +75,7 @@ class Explanation:
             )
         lines += self.prospects()
         if self.expected is not None:
-            lines.append(self.expected.told())
+            lines.append(self.expected.message())
         elif self.unknown:
             lines.append(f"expected start {self.unknown}")
         return [*lines, *([self.in_charge] if self.in_charge else []), *self.notes]
@@ -271,7 +271,7 @@ def submission(snapshot: Snapshot, policy: Policy, job: Mapping[str, Any], setup
     }  # fmt: skip
     lines = [f"it would wait, as number {len(ahead) + 1}: {found.why}" if waits else "it would start at once"]
     if expected is not None:
-        lines.append(expected.told())
+        lines.append(expected.message())
     elif unknown:
         lines.append(f"expected start {unknown}" if waits else f"expected end {unknown}")
     lines += found.prospects()

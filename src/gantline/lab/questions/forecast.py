@@ -18,8 +18,8 @@ from gantline.core.policy import Policy
 from gantline.core.snapshot import Snapshot, tables_behind
 from gantline.core.tables import Tables
 from gantline.lab.questions.newcomers import PastJob, like_the_past
+from gantline.models.uncertainty import Uncertainty
 from gantline.simulator.rollout import Candidate, Futures, Newcomers, rollout
-from gantline.simulator.uncertainty import Uncertainty
 from gantline.traces.files.policies import GivenPlacement
 
 SAMPLES = 40
@@ -168,7 +168,7 @@ class Forecast:
         guesses: dict[str, Any] = dict.fromkeys(names, math.nan)
         return replace(self, **guesses, estimated=is_estimated, unknown=unknown)
 
-    def told(self) -> str:
+    def message(self) -> str:
         """When it starts, if it does not run, and when it ends, as one sentence."""
         if self.unknown:
             return f"{self.unknown}: its start is not known"
@@ -236,7 +236,7 @@ def known_ahead(snapshot: Snapshot, rolled: Futures, places: Sequence[int]) -> l
     for place in places:
         before = (begins < begins[place]) & may_use[:, may_use[place]].any(axis=1)
         unknown = int(np.count_nonzero(before & blinds))
-        found.append(_told(int(np.count_nonzero(before)), float(hours[before].sum()), unknown) if unknown else "")
+        found.append(_unknown_hours(int(np.count_nonzero(before)), float(hours[before].sum()), unknown) if unknown else "")
     return found
 
 
@@ -249,7 +249,7 @@ def _types(tables: Tables, rows: Ints) -> Bools:
     return found
 
 
-def _told(jobs: int, hours: float, unknown: int) -> str:
+def _unknown_hours(jobs: int, hours: float, unknown: int) -> str:
     """Such as ``8 jobs, 14 GPU-hours ahead, 3 of unknown length``."""
     known = f", {hours:.3g} GPU-hours" if hours > 0.0 else ""
     return f"{jobs} job{'s' if jobs != 1 else ''}{known} ahead, {unknown} of unknown length"

@@ -17,8 +17,8 @@ from gantline.core.errors import RefusedError
 from gantline.core.inputs import Submit
 from gantline.core.policy import Policy
 from gantline.core.snapshot import Snapshot
+from gantline.models.uncertainty import Uncertainty
 from gantline.simulator.rollout import rollout
-from gantline.simulator.uncertainty import Uncertainty
 
 FEWEST = 10  # jobs of the past, to know how others will come
 MOST = 300  # newcomers of one future, or as many as the queue has jobs

@@ -18,7 +18,7 @@ from gantline.core.policy import Policy
 from gantline.core.slices import is_slice
 from gantline.live.jobs import amounts
 from gantline.live.jobs.spec import JobSpec
-from gantline.live.jobs.spec_parts import Resources, Way
+from gantline.live.jobs.spec_parts import Resources, Variant
 from gantline.models.profiles.bundle import Bundle
 from gantline.traces.files.marked_yaml import Marked, load_marked
 from gantline.traces.files.speeds import read_bundle
@@ -158,14 +158,18 @@ def profiled(spec: JobSpec, bundle: Bundle, worst: float = 12.0) -> JobSpec:
     profile = bundle[name]
     size = spec.sizes[0]
     paces = {kind: speed.line.seconds for (kind, gpus), speed in profile.alone.items() if gpus == size}
-    named = {kind for kind in (amounts.devices(way.accelerators or 1, "accelerators")[0] for way in spec.resources.ways) if kind}
-    ways = sorted((seconds, kind) for kind, seconds in paces.items() if not named or kind in named)
-    if not ways:
+    named = {
+        kind for kind in (amounts.devices(variant.accelerators or 1, "accelerators")[0] for variant in spec.resources.variants) if kind
+    }
+    variants = sorted((seconds, kind) for kind, seconds in paces.items() if not named or kind in named)
+    if not variants:
         where = " or ".join(sorted(named)) or "any type"
         raise RefusedError(f"'{name}' was not measured with {size} devices on {where}", where="profiles", fix="gantline profile run --gpus")
-    best = ways[0][0]
+    best = variants[0][0]
     found = tuple(
-        Way(accelerators=amounts.spell_devices(kind, size, size), rate=best / seconds) for seconds, kind in ways if seconds <= worst * best
+        Variant(accelerators=amounts.spell_devices(kind, size, size), rate=best / seconds)
+        for seconds, kind in variants
+        if seconds <= worst * best
     )
     resources = spec.resources.model_copy(update={"any_of": found, "gpus": None, "accelerators": None})
     steps = spec.progress.total or profile.steps
@@ -184,15 +188,15 @@ def check_promises(spec: JobSpec, cluster: Cluster, policy: Policy) -> None:
         raise RefusedError("racks are not known here", where="resources.topology.within", fix=fix)
     if wanted.topology.within == "gpu":
         _check_one_gpu(wanted, cluster)
-    for way in wanted.ways:
-        kind, low, _ = amounts.devices(way.accelerators or 1, "accelerators")
-        _check_slices(spec, cluster, kind, low, way.cpus)
+    for variant in wanted.variants:
+        kind, low, _ = amounts.devices(variant.accelerators or 1, "accelerators")
+        _check_slices(spec, cluster, kind, low, variant.cpus)
         there = max((sum(node.type == name for node in cluster.nodes) for name in ([kind] if kind else cluster.types)), default=0)
-        if way.nodes[0] > max(there, 1):
-            what = f"asks for {way.nodes[0]} nodes, and {kind or 'each type'} has {there} here"
+        if variant.nodes[0] > max(there, 1):
+            what = f"asks for {variant.nodes[0]} nodes, and {kind or 'each type'} has {there} here"
             raise RefusedError(what, where="resources.nodes", fix="ask for its devices on one node")
-        if way.nodes[0] > 1 and spec.on_one_node(low * way.nodes[0]):
-            what = f"asks for {way.nodes[0]} nodes, and for fewer processes than devices or for one node, which puts it on one"
+        if variant.nodes[0] > 1 and spec.on_one_node(low * variant.nodes[0]):
+            what = f"asks for {variant.nodes[0]} nodes, and for fewer processes than devices or for one node, which puts it on one"
             raise RefusedError(
                 what, where="resources.nodes", fix="processes: nodes (one on each) or gpus (one per device), within: cluster"
             )

@@ -142,8 +142,8 @@ class Part(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-class Way(Part):
-    """One way to run: devices per node, and how many nodes."""
+class Variant(Part):
+    """One variant of a job: devices per node, and how many nodes."""
 
     accelerators: Devices | None = None
     nodes: Sizes = (1, 1)
@@ -187,11 +187,11 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
-class Resources(Way):
+class Resources(Variant):
     """What the job needs; `any_of` lists alternatives in order of preference."""
 
     gpus: Sizes | None = None
-    any_of: tuple[Way, ...] = ()
+    any_of: tuple[Variant, ...] = ()
     topology: Topology = Topology()
     share: Annotated[Share, reads(lambda value, where: {"mode": "mps", "fraction": value} if _is_number(value) else value)] = Share()
 
@@ -202,12 +202,12 @@ class Resources(Way):
         return self
 
     @property
-    def ways(self) -> tuple[Way, ...]:
+    def variants(self) -> tuple[Variant, ...]:
         """The alternatives; one where there is no choice."""
         if self.any_of:
-            return tuple(way.model_copy(update=self.beside | way.beside) for way in self.any_of)
+            return tuple(variant.model_copy(update=self.beside | variant.beside) for variant in self.any_of)
         devices = self.accelerators or amounts.spell_devices("", *(self.gpus or (1, 1)))
-        return (Way(accelerators=devices, nodes=self.nodes, **self.beside),)
+        return (Variant(accelerators=devices, nodes=self.nodes, **self.beside),)
 
 
 class Batch(Part):

@@ -46,7 +46,7 @@ class Place:
         """Devices of a type of this machine, from one on."""
         if is_slice(kind):
             what = f"'{kind}' is a slice, and these runs know only whole devices"
-            raise RefusedError(what, where="--devices", fix="gantline profile company, which measures on the runner")
+            raise RefusedError(what, where="--devices", fix="gantline profile colocation, which measures on the runner")
         held = {node.type: node for node in machine.cluster.nodes}
         if kind not in held or held[kind].gpus < first + gpus:
             have = ", ".join(f"{node.type}:{node.gpus}" for node in held.values())

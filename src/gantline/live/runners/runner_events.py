@@ -55,7 +55,7 @@ class RunnerEvents:
 
 @dataclass(frozen=True, slots=True)
 class Present:
-    """One line of a roll call: the newest incarnation of a job."""
+    """One that is adopted: the newest incarnation of a job."""
 
     job: str
     epoch: int

@@ -60,7 +60,7 @@ class Endings:
             self.free_slots(array)
 
     # --- the runner's reports -------------------------------------------------------------------------------------------
-    def told(self, events: RunnerEvents) -> None:
+    def received_from_runner(self, events: RunnerEvents) -> None:
         """Receive what the runner tells, in its thread: news of nodes first, then the reports that follow from them."""
 
         def open_(at: float) -> tuple[Sequence[Input], Sequence[Entry]]:

@@ -126,8 +126,10 @@ class RecordedRun:
             if len(orders) > 1 or name not in self.ends or not job.get("estimate"):
                 continue
             start, size = orders[0], len(orders[0].devices)
-            ways = [way for way in job.get("options", ()) if way["gpus"] == size and way["type"] == self._type(start.devices[0])]
-            rate = ways[0].get("rate", 1.0) if ways else 1.0
+            variants = [
+                variant for variant in job.get("options", ()) if variant["gpus"] == size and variant["type"] == self._type(start.devices[0])
+            ]
+            rate = variants[0].get("rate", 1.0) if variants else 1.0
             found.append(WholeLife(str(job.get("model", "")), size, job["estimate"] / rate, self.ends[name] - start.time))
         return found
 

@@ -102,8 +102,8 @@ class Scheduler:
             self._put_together(begun)
         self.archived, self.set_aside = begun.archived, begun.set_aside
         loop, endings = self.loop, self.endings
-        endings.told(RunnerEvents(tuple(all_nodes(self.runner.cluster, loop.state.tables.cluster, self.runner.drained))))
-        self.runner.roll_call(lambda job: self._life is None and is_long_over(loop, self.registry, job))
+        endings.received_from_runner(RunnerEvents(tuple(all_nodes(self.runner.cluster, loop.state.tables.cluster, self.runner.drained))))
+        self.runner.adopt(lambda job: self._life is None and is_long_over(loop, self.registry, job))
         rows = loop.engine.inputs.rows
         found = SubmittedExternalJobs(self.requests, self.registry)
         self.runner.attach(
@@ -111,7 +111,7 @@ class Scheduler:
                 self.task,
                 rows.of,
                 self.clock,
-                endings.told,
+                endings.received_from_runner,
                 lambda: loop.state.tables.cluster,
                 endings.refused,
                 found,

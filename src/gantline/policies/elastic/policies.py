@@ -133,7 +133,7 @@ class SharesOut(LaysOut):
         found = share_again(
             snapshot, snapshot.memory or {}, [], lambda pool: worth_it(pool, self.share(pool), self.resize_cost), self.rate_limit
         )
-        return plan_of(snapshot, found.shares, self.seats, valid_until=found.until, memory=found.memory)
+        return plan_of(snapshot, found.shares, self.devices_of, valid_until=found.until, memory=found.memory)
 
 
 @dataclass(frozen=True)

@@ -21,10 +21,10 @@ from gantline.core.plan import InCharge, Plan
 from gantline.core.policy import Policy
 from gantline.core.snapshot import Snapshot
 from gantline.lab.questions.newcomers import LikeThePast, tell_how_others_come
+from gantline.models.uncertainty import Uncertainty
 from gantline.policies.admission.rules import find_admission
 from gantline.simulator.objective import WORDS, Ended, Objective
 from gantline.simulator.rollout import Candidate, Futures, Newcomers, rollout
-from gantline.simulator.uncertainty import Uncertainty
 from gantline.traces.files.policies import load_placement, load_policy
 
 # --- every policy of the portfolio behind every admission rule ----------------------------------------------------------

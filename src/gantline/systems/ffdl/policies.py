@@ -124,7 +124,7 @@ class Ffdl(LaysOut):
 
     def decide(self, snapshot: Snapshot) -> Plan:
         found = share_again(snapshot, snapshot.memory or {}, [], self._share, self.rate_limit)
-        plan = plan_of(snapshot, found.shares, self.seats, valid_until=found.until, memory=found.memory)
+        plan = plan_of(snapshot, found.shares, self.devices_of, valid_until=found.until, memory=found.memory)
         return plan if self.batch == "fixed" else _with_batches(snapshot, plan)
 
     def _share(self, pool: Pool) -> Ints:

@@ -274,7 +274,7 @@ class Shockwave(Policy):
     compat: str = parameter("", "'shockwave': as the artifact does (told futures, calibration)", one_of=("", "shockwave"))
 
     @property
-    def told(self) -> bool:
+    def knows_futures(self) -> bool:
         """Whether the planner knows batch sizes that a job has not had yet."""
         return self.compat == "shockwave" or self.futures == "told"
 

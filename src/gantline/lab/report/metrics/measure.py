@@ -120,9 +120,11 @@ class Measuring:
         found["deadline_satisfaction"] = met / (met + missed) if met + missed else math.nan
         found["resizes"], found["migrations"] = resizes(spans, counted), migrations(spans, counted)
         found["cross_node"], found["cross_rack"] = cross_node(spans, counted), cross_rack(spans, counted, node_racks_of(run))
-        told = summary if window == WHOLE and "links" in summary else {}
-        found["communication"] = float(told.get("communication_seconds", math.nan))
-        found["link_overload"] = float(sum(link["overload_seconds"] for link in told["links"])) if told else math.nan
+        summary_of_links = summary if window == WHOLE and "links" in summary else {}
+        found["communication"] = float(summary_of_links.get("communication_seconds", math.nan))
+        found["link_overload"] = (
+            float(sum(link["overload_seconds"] for link in summary_of_links["links"])) if summary_of_links else math.nan
+        )
         lost = summary.get("time_lost") if window == WHOLE else None
         found["time_lost"] = math.nan if lost is None else float(lost)
         found["fragmentation"] = stranded_share(stranded_steps(whole, sizes), start, end) if sizes else math.nan

@@ -137,7 +137,7 @@ class KubernetesRunner(Runner):
         return self.cache.drained
 
     # --- beginning and end ----------------------------------------------------------------------------------------------
-    def roll_call(self, is_over: Callable[[str], bool] = lambda job: False) -> Sequence[Present]:
+    def adopt(self, is_over: Callable[[str], bool] = lambda job: False) -> Sequence[Present]:
         folder = self.home / "jobs"
         newest: dict[str, int] = {}
         for job in sorted(one.name for one in folder.iterdir() if one.is_dir() and not is_over(one.name)) if folder.is_dir() else ():

@@ -256,8 +256,8 @@ def _devices(workload: Workload, total: int, each: set[int], pods: int, fitting:
     selected = any(role.spec.get("nodeSelector") for role in workload.roles)
     types = sorted({node.type for node in fitting})
     if each == {1} or any(node.gpus >= total for node in fitting):
-        ways: Object = {"any_of": [{"accelerators": f"{kind}:{total}"} for kind in types]} if selected else {"gpus": total}
-        return {"resources": ways, "processes": "gpus" if each == {1} else pods}
+        variants: Object = {"any_of": [{"accelerators": f"{kind}:{total}"} for kind in types]} if selected else {"gpus": total}
+        return {"resources": variants, "processes": "gpus" if each == {1} else pods}
     size = max(each)
     types = [kind for kind in types if any(node.type == kind and node.gpus >= size for node in fitting)]
     if len(each) > 1 or not types:

@@ -53,7 +53,7 @@ class HomeRunner(Runner):
             asked = asked or "a runtime environment"
         return f"it asks for {asked}, and jobs of this service are plain processes of {self.machines}" if asked else ""
 
-    def roll_call(self, is_over: Callable[[str], bool] = lambda job: False) -> Sequence[Present]:
+    def adopt(self, is_over: Callable[[str], bool] = lambda job: False) -> Sequence[Present]:
         return self.known.adopt(self.home / "jobs", is_over)
 
     # --- jobs -----------------------------------------------------------------------------------------------------------

@@ -77,8 +77,8 @@ class Writer:
         """The gang that shall be: which ranks stay, in their new order, and the environment of newcomers."""
         about = grant_environment(order, list(map(self.name, devices)))
         env = {**about, "GANTLINE_JOINING": "1", "CUDA_VISIBLE_DEVICES": ",".join(self.cuda(devices))}
-        told = by_rank(self.slices(devices), len(devices), self.mps.serve)
-        ranks = rank_environments(launch, len(devices), told)[len(members) :]
+        slice_env = by_rank(self.slices(devices), len(devices), self.mps.serve)
+        ranks = rank_environments(launch, len(devices), slice_env)[len(members) :]
         return {"epoch": order.epoch, "members": list(members), "env": env, "ranks": ranks}
 
     @property

@@ -109,9 +109,9 @@ class RayRunner(HomeRunner):
     def cluster(self) -> Cluster:
         return self.nodes.cluster
 
-    def roll_call(self, is_over: Callable[[str], bool] = lambda job: False) -> Sequence[Present]:
+    def adopt(self, is_over: Callable[[str], bool] = lambda job: False) -> Sequence[Present]:
         self.sync.find_keepers()
-        present = super().roll_call(is_over)
+        present = super().adopt(is_over)
         self.sync.tidy_up()
         return present
 

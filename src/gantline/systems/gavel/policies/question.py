@@ -37,7 +37,7 @@ def ask(
     jobs, model = snapshot.jobs, snapshot.performance
     names = snapshot.cluster.types
     code = np.array(sorted(range(len(names)), key=lambda j: names[j]), dtype=np.int64)
-    scale, option, rate = _ways(snapshot)
+    scale, option, rate = _variants(snapshot)
     unit, key = np.ones(len(jobs)), None
     if isinstance(model, ThroughputModel):
         rows = model.rows(jobs.ids)
@@ -72,7 +72,7 @@ def pairs_of(key: Ints, scale: Ints, together: Floats, alone: Floats) -> tuple[I
     return np.stack((one, two), axis=1), np.where(possible[:, None, :], speeds, 0.0)
 
 
-def _ways(snapshot: Snapshot) -> tuple[Ints, Ints, Floats]:
+def _variants(snapshot: Snapshot) -> tuple[Ints, Ints, Floats]:
     """Gang sizes, and for every job and device code the option of that size with its rate (-1 and 0: none)."""
     jobs, table = snapshot.jobs, snapshot.options
     count = jobs.option_count
