@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gantline.core.errors import UsageError
-from gantline.core.policy import Source
+from gantline.models.model import Source
 from gantline.core.rng import stream
 from gantline.models.sampling import Resources, Sample, SampledRun, Sampler
 
