@@ -4,7 +4,7 @@
 PYTHON ?= python3
 VENV ?= .venv
 WORKERS ?= 2
-STORIES ?= 10000
+SCENARIOS ?= 10000
 CHAOS_SECONDS ?= 600
 PYTEST_ARGS ?=
 CONSTRAINTS ?=
@@ -21,7 +21,7 @@ DEV := $(VENV)/.installed-dev
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help demo test lint types imports unit test-long test-system stories chaos access-table fuzz records mutants test-lowest test-lowest-small test-newest bench docs wheel vendor pictures format clean
+.PHONY: help demo test lint types imports unit test-long test-system scenarios chaos access-table fuzz records mutants test-lowest test-lowest-small test-newest bench docs wheel vendor pictures format clean
 
 help: ## list the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -51,8 +51,8 @@ test-long: $(DEV) ## the tests that are marked long, which nothing else runs
 test-system: $(DEV) ## tests that need a browser or a database server; asks before it installs Debian's packages (GANTLINE_INSTALL=1: yes)
 	@bash .ci/test-system $(BIN)/pytest
 
-stories: $(DEV) ## the long run of the faulty executor: STORIES=10000 seeded stories
-	$(BIN)/pytest tests/engine/test_faulty_stories.py --stories $(STORIES)
+scenarios: $(DEV) ## the long run of the faulty executor: SCENARIOS=10000 seeded scenarios
+	$(BIN)/pytest tests/engine/test_faulty_stories.py --scenarios $(SCENARIOS)
 
 access-table: $(DEV) ## ask a service for every route with every role, and write the table of docs/access.md anew
 	GANTLINE_WRITE_TABLES=1 $(BIN)/pytest -n 0 -q tests/live/service/test_roles.py -k walk

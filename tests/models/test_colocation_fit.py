@@ -19,7 +19,6 @@ def test_speeds_alone_beside_half_and_beside_all_are_a_line() -> None:
     speed = fit_colocation([_life(1.0, (0.0, 100.0), (0.5, 90.0), (1.0, 80.0)), _life(3.0, (0.0, 100.0), (1.0, 80.0))])
     assert speed.line.rate == pytest.approx(100.0)
     assert speed.crowded == pytest.approx(0.8)
-    assert speed.beside(0.5) == pytest.approx(90.0)
     assert (speed.line.startup, speed.resume, speed.leave) == pytest.approx((2.5, 1.0, 0.5))  # a job ends once: part of its start
     assert speed.samples["start"] == pytest.approx((1.5, 3.5))
     assert speed.samples["speed"] == pytest.approx([1.0] * 5)

@@ -8,12 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gantline.core.errors import UsageError
-from gantline.models.model import Source
 from gantline.core.rng import stream
-from gantline.models.sampling import Resources, Sample, SampledRun, Sampler
+from gantline.models.model import Source
+from gantline.models.sampling import RunResources, Sample, SampledRun, Sampler
 
-CPU = Resources(type=0, devices=0, cpus=32, memory=16)
-GPU = Resources(type=1, memory=12)
+CPU = RunResources(type=0, devices=0, cpus=32, memory=16)
+GPU = RunResources(type=1, memory=12)
 
 
 def sampled(sampler: Sampler, work: dict[int, float], **how: float) -> list[Sample]:

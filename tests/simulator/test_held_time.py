@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import Any
 
 import pytest
@@ -13,22 +12,12 @@ from tests.examples import FEWER
 from tests.jobs import by_job, held_by
 from tests.jobs import job_row as job
 from tests.oracles.held_time import assert_accounts_agree, held_time
+from tests.probes.scenario import IN_ONE_GROUP
 from tests.systems.gavel.tiny_world import table as speeds
 from tests.systems.gavel.tiny_world import trace as gavel_trace
 
 from gantline import Node, NodeEvent, simulate
-from gantline.core.plan import Assignment, Mode, Plan
-from gantline.core.policy import Policy
-from gantline.core.snapshot import Snapshot
 from gantline.lab.report.metrics import measure
-
-
-@dataclass(frozen=True)
-class Together(Policy):
-    """All jobs share one device."""
-
-    def decide(self, snapshot: Snapshot) -> Plan:
-        return Plan.assign([Assignment(k, group=0, mode=Mode.SPACE) for k in range(len(snapshot.jobs))])
 
 
 def test_a_start_that_costs_time_is_held_and_not_queued_for() -> None:
@@ -63,7 +52,7 @@ def test_a_resized_job_is_billed_for_every_size_it_had() -> None:
 
 
 def test_a_shared_device_counts_for_both_jobs_and_once_for_the_cluster() -> None:
-    run = simulate([job("a"), job("b", at=50)], "1x2", Together(), costs="start=10")
+    run = simulate([job("a"), job("b", at=50)], "1x2", IN_ONE_GROUP, costs="start=10")
     a, b = run.jobs["held"].to_list()
     assert run.summary["gpu_hours"] * 3600 == pytest.approx(a + b)
     assert run.summary["utilization"] == pytest.approx(0.5)  # one of two devices, from the beginning to the end

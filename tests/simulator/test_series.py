@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from tests.jobs import by_job, job_row
+from tests.probes.scenario import IN_ONE_GROUP, every
 
 from gantline.core.cluster import Node
 from gantline.core.inputs import NodeEvent
-from gantline.core.plan import Assignment, Mode, Plan
-from gantline.core.policy import Policy
-from gantline.core.snapshot import Snapshot
 from gantline.lab.report.frames import node_gpus_of
 from gantline.lab.report.metrics import measure
 from gantline.simulator.run import Run
@@ -21,24 +17,8 @@ def steps(run: Run, *columns: str) -> list[tuple[float, ...]]:
     return run.series.select("time", *columns).rows()
 
 
-@dataclass(frozen=True)
-class Together(Policy):
-    """All jobs share one device."""
-
-    def decide(self, snapshot: Snapshot) -> Plan:
-        return Plan.assign([Assignment(k, group=0, mode=Mode.SPACE) for k in range(len(snapshot.jobs))])
-
-
-@dataclass(frozen=True)
-class Smallest(Policy):
-    """Every job on as few GPUs as it can use."""
-
-    def decide(self, snapshot: Snapshot) -> Plan:
-        return Plan.assign([Assignment(k, gpus=1) for k in range(len(snapshot.jobs))])
-
-
 def test_a_device_with_two_holders_is_busy_once() -> None:
-    run = simulate([job_row("a", 1, 60), job_row("b", 1, 20, at=20)], "1x4", Together())
+    run = simulate([job_row("a", 1, 60), job_row("b", 1, 20, at=20)], "1x4", IN_ONE_GROUP)
     finish = by_job(run, "finish")
     assert steps(run, "running", "busy_gpus") == [(0, 1, 1), (20, 2, 1), (finish["b"], 1, 1), (finish["a"], 0, 0)]
     assert measure(run)["utilization"] == run.summary["utilization"] == 0.25
@@ -46,7 +26,7 @@ def test_a_device_with_two_holders_is_busy_once() -> None:
 
 def test_a_gang_that_runs_smaller_leaves_no_request_behind() -> None:
     jobs = [job_row("a", 4, 60, min_gpus=1, max_gpus=4), job_row("b", 2, 60, min_gpus=1, max_gpus=2)]
-    run = simulate(jobs, "1x4", Smallest())
+    run = simulate(jobs, "1x4", every(gpus=1))
     assert steps(run, "queued_gpus", "busy_gpus")[0] == (0, 0, 2)
     assert steps(run, "queued", "queued_gpus", "busy_gpus")[-1][1:] == (0, 0, 0)
 

@@ -22,7 +22,7 @@ LARGEST_ERROR = 0.99
 
 
 @dataclass(frozen=True, slots=True)
-class Resources:
+class RunResources:
     """What a job's runs on one device type occupy."""
 
     type: int
@@ -35,7 +35,7 @@ class Resources:
 class SampledRun:
     """One short run to make: a share of the job's work on some resources, ended after ``limit`` seconds at the latest."""
 
-    resources: Resources
+    resources: RunResources
     share: float
     limit: float = inf
 
@@ -72,7 +72,7 @@ class Sampler:
         if min(self.shortest, self.resolution) < 0 or self.limit <= 0:
             raise UsageError("a time is negative", where="sampling", fix="shortest and resolution from 0 on, limit above 0")
 
-    def plan_runs(self, places: Sequence[Resources]) -> tuple[SampledRun, ...]:
+    def plan_runs(self, places: Sequence[RunResources]) -> tuple[SampledRun, ...]:
         """The runs that a job with these places needs, type by type, short ones first."""
         if not places:
             raise UsageError("the job has no device type to be sampled on", where="sampling", fix="give it an option")

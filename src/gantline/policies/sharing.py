@@ -173,12 +173,12 @@ class _SharedDevices:
         self.placement = None if rule == "fullest" else PartPlacement(rule, snapshot, [self._shape(job) for job in range(len(jobs))])
         running = np.flatnonzero(jobs.running).tolist()
         self.behind: Floats = np.zeros(len(self.node))
-        self.beside: Floats = np.stack([cluster.node_cpus_free, cluster.node_memory_free, cluster.node_storage_free])  # free
+        self.host_resources: Floats = np.stack([cluster.node_cpus_free, cluster.node_memory_free, cluster.node_storage_free])  # free
         # until a newcomer takes from jobs behind it, every running job can stay
-        self.contested = bool((self.beside < -_SLACK).any())
+        self.contested = bool((self.host_resources < -_SLACK).any())
         owner, device = self._devices_of(running)
         self._count(owner, device, behind=1)
-        self._take_beside(device, -self.amounts[:, owner])
+        self._take_host_resources(device, -self.amounts[:, owner])
         held = np.zeros(len(self.node), dtype=np.bool_)
         held[device] = True
         self.contested = self.contested or bool((self.behind > 1.0 + _SLACK).any())
@@ -236,7 +236,7 @@ class _SharedDevices:
         if jobs:
             owner, device = self._devices_of(jobs)
             self._count(owner, device, given=1, behind=-1)
-            self._take_beside(device, self.amounts[:, owner])
+            self._take_host_resources(device, self.amounts[:, owner])
         return [(job, variant, self._devices(job)) for job, variant in zip(jobs, self.option[jobs].tolist())]
 
     def _count(self, owner: Ints, device: Ints, *, given: int = 0, behind: int = 0) -> None:
@@ -249,9 +249,9 @@ class _SharedDevices:
         if self.placement is not None:
             self.placement.count(owner, device, self.demand, given=given, behind=behind)
 
-    def _take_beside(self, devices: Ints, amounts: Floats) -> None:
+    def _take_host_resources(self, devices: Ints, amounts: Floats) -> None:
         """So much of CPUs, memory and storage on the nodes of these devices."""
-        for free, taken in zip(self.beside, amounts):
+        for free, taken in zip(self.host_resources, amounts):
             np.subtract.at(free, self.node[devices], taken)
 
     def _assignments(self, places: list[_Place]) -> Assignments:
@@ -284,7 +284,7 @@ class _SharedDevices:
 
     def _room(self, option: Option, devices: list[int]) -> bool:
         nodes, count = np.unique(self.node[devices], return_counts=True)
-        enough = self.beside[:, nodes] + _SLACK >= count * np.array(amounts_beside(option))[:, None]
+        enough = self.host_resources[:, nodes] + _SLACK >= count * np.array(amounts_beside(option))[:, None]
         return bool(enough.all())
 
     def _find(self, job: int, evict: bool) -> tuple[int, list[int]] | None:
@@ -293,13 +293,13 @@ class _SharedDevices:
         for variant, option in enumerate(self._variants(job)):
             if self.placement is not None and 0 < option.gpus <= self.placement.widest:
                 whole = option.gpus * np.array(amounts_beside(option))[:, None]  # on one node
-                room = self.usable & np.all(self.beside + _SLACK >= whole, axis=0)[self.node]
-                chosen = self.placement.find(option, float(self.demand[job]), room, fill, self.beside[0], evict=evict)
+                room = self.usable & np.all(self.host_resources + _SLACK >= whole, axis=0)[self.node]
+                chosen = self.placement.find(option, float(self.demand[job]), room, fill, self.host_resources[0], evict=evict)
                 if chosen is not None:
                     return variant, chosen
                 continue
             fits = self.usable & (self.kind == option.type) & (fill + self.demand[job] <= 1.0 + _SLACK)
-            enough: Bools = np.all(self.beside + _SLACK >= np.array(amounts_beside(option))[:, None], axis=0)
+            enough: Bools = np.all(self.host_resources + _SLACK >= np.array(amounts_beside(option))[:, None], axis=0)
             fits &= enough[self.node]
             devices = self._gang(np.flatnonzero(fits), option) if option.gpus != 1 else self._fullest(np.flatnonzero(fits))
             if devices is not None:
@@ -317,7 +317,7 @@ class _SharedDevices:
     def _gang(self, devices: Ints, option: Option) -> list[int] | None:
         """Devices of one node, the tightest that fits, else of the widest nodes."""
         nodes, count = np.unique(self.node[devices], return_counts=True)
-        for amount, each in zip(self.beside[:, nodes], amounts_beside(option)):
+        for amount, each in zip(self.host_resources[:, nodes], amounts_beside(option)):
             count = np.minimum(count, np.floor((amount + _SLACK) / each)).astype(np.int64) if each > 0.0 else count
         if count.sum() < option.gpus:
             return None
@@ -337,7 +337,7 @@ class _SharedDevices:
         self._count(np.full(len(taken), job), taken, given=1)
         amounts = np.array(amounts_beside(self._variants(job)[variant]))
         self.contested = self.contested or bool(amounts.any())  # it may take of a node what jobs behind it hold
-        self._take_beside(taken, amounts)
+        self._take_host_resources(taken, amounts)
 
 
 def _asks(snapshot: Snapshot, demand: Floats) -> list[_Asks]:

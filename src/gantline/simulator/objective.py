@@ -99,22 +99,22 @@ class Objective:
                 raise RefusedError(f"'{word}' cannot be answered: {known.needs}", where="objective", fix=known.remedy)
         return found
 
-    def of(self, run: Answers, beside: Answers | None = None) -> float:
+    def of(self, run: Answers, reference: Answers | None = None) -> float:
         """The score of a run; less is better. A sum is in proportion to the run ``beside`` it."""
-        return self.score(self.values(run), None if beside is None else self.values(beside))
+        return self.score(self.values(run), None if reference is None else self.values(reference))
 
-    def score(self, values: Mapping[str, float], beside: Mapping[str, float] | None = None) -> float:
+    def score(self, values: Mapping[str, float], reference: Mapping[str, float] | None = None) -> float:
         """The same from values that are known already."""
         if not self.is_sum:
             return values[self.words[0]]
-        if beside is None:
+        if reference is None:
             raise ValueError(f"a score of '{self}' is in proportion to another run, and none is given")
-        return sum(weight * values[word] / max(beside[word], WORDS[word].least) for word, weight in self.terms)
+        return sum(weight * values[word] / max(reference[word], WORDS[word].least) for word, weight in self.terms)
 
-    def proportion(self, values: Mapping[str, float], beside: Mapping[str, float]) -> float:
+    def proportion(self, values: Mapping[str, float], reference: Mapping[str, float]) -> float:
         """How large a run is beside another: 1 is as large, 0.8 a fifth less; of a sum, the mean by weight."""
         total = sum(weight for _, weight in self.terms)
-        return sum(weight * values[word] / max(beside[word], WORDS[word].least) for word, weight in self.terms) / total
+        return sum(weight * values[word] / max(reference[word], WORDS[word].least) for word, weight in self.terms) / total
 
     def __str__(self) -> str:
         if not self.is_sum:

@@ -14,7 +14,7 @@ from gantline.core.errors import TraceError, UsageError
 from gantline.core.rng import stream
 from gantline.core.tables import Tables
 from gantline.models.estimate_chain import Estimates
-from gantline.models.sampling import Resources, Sampler
+from gantline.models.sampling import RunResources, Sampler
 from gantline.traces.trace import Trace
 
 
@@ -94,7 +94,7 @@ def sampled_errors(tables: Tables, sigma: float, seed: int) -> Floats:
     for row, (first, count) in enumerate(zip(tables.jobs.option_first.tolist(), tables.jobs.option_count.tolist())):
         rng = stream(seed, row, "profiling")
         seconds = {int(options.type[k]): float(tables.jobs.work[row] / options.rate[k]) for k in range(first, first + count)}
-        runs = sampler.plan_runs([Resources(kind) for kind in seconds])
+        runs = sampler.plan_runs([RunResources(kind) for kind in seconds])
         made = [sampler.measure(run, seconds[run.resources.type], rng, error=sigma) for run in runs]
         for kind, estimate in sampler.fit(made).items():
             found[kind, row] = estimate.value / seconds[kind] - 1.0

@@ -123,14 +123,14 @@ LOTTERY = ordered(lambda snapshot: snapshot.rng("lottery").random(len(snapshot.j
 
 
 @pytest.fixture
-def few_stories(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Enough stories to find every fault of this file, in less time: one of equal jobs in rounds, one of ranges on events."""
-    few = tuple(story for story in suite.scenarios() if story.name in ("equals", "ranges"))
+def few_scenarios(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Enough scenarios to find every fault of this file, in less time: one of equal jobs in rounds, one of ranges on events."""
+    few = tuple(scenario for scenario in suite.scenarios() if scenario.name in ("equals", "ranges"))
     monkeypatch.setattr(suite, "scenarios", lambda: few)
-    monkeypatch.setattr(suite, "_FAULTY_STORIES", ())
+    monkeypatch.setattr(suite, "_FAULTY_SCENARIOS", ())
 
 
-@pytest.mark.usefixtures("few_stories")
+@pytest.mark.usefixtures("few_scenarios")
 @pytest.mark.parametrize(
     ("policy", "rule", "told"),
     [
@@ -158,12 +158,12 @@ def few_stories(monkeypatch: pytest.MonkeyPatch) -> None:
     ],
 )
 def test_a_broken_rule_is_found_and_told(policy: type[Policy], rule: str, told: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Most rules are broken in the first stories already; the others are told where these are not enough."""
-    every, faulty = suite.scenarios(), suite._FAULTY_STORIES
+    """Most rules are broken in the first scenarios already; the others are told where these are not enough."""
+    every, faulty = suite.scenarios(), suite._FAULTY_SCENARIOS
     monkeypatch.setattr(stepping, "STALL", 50)  # a run in which nothing happens is given up sooner
-    for stories, worlds in ((every[:2], ()), (every, faulty)):
-        monkeypatch.setattr(suite, "scenarios", lambda stories=stories: stories)
-        monkeypatch.setattr(suite, "_FAULTY_STORIES", worlds)
+    for some, worlds in ((every[:2], ()), (every, faulty)):
+        monkeypatch.setattr(suite, "scenarios", lambda some=some: some)
+        monkeypatch.setattr(suite, "_FAULTY_SCENARIOS", worlds)
         broken = {finding.rule: finding.message for finding in check_policy(policy).broken}
         if rule in broken:
             break
@@ -173,7 +173,7 @@ def test_a_broken_rule_is_found_and_told(policy: type[Policy], rule: str, told: 
 
 def test_a_job_that_a_faulty_world_never_ends_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(suite, "scenarios", tuple)
-    monkeypatch.setattr(suite, "_FAULTY_STORIES", (0,))
+    monkeypatch.setattr(suite, "_FAULTY_SCENARIOS", (0,))
     monkeypatch.setattr(suite, "_FAULTY_CLOSELY", 40)
     monkeypatch.setattr(scenarios, "_LONG", 1e4)  # seconds; by then the four others have ended
     broken = {finding.rule: finding.message for finding in check_policy(NEVER_LARGE).broken}
@@ -182,15 +182,15 @@ def test_a_job_that_a_faulty_world_never_ends_is_found(monkeypatch: pytest.Monke
 
 @pytest.mark.parametrize(("number", "policy"), list(enumerate([ByArrival, LOTTERY, Pairs])))
 def test_a_policy_without_fault_passes(number: int, policy: type[Policy], monkeypatch: pytest.MonkeyPatch) -> None:
-    """They share the stories."""
+    """They share the scenarios."""
     share = suite.scenarios()[number::6]
     monkeypatch.setattr(suite, "scenarios", lambda: share)
-    monkeypatch.setattr(suite, "_FAULTY_STORIES", (number,) if number else ())
+    monkeypatch.setattr(suite, "_FAULTY_SCENARIOS", (number,) if number else ())
     report = check_policy(policy())
     assert report.passed, f"\n{report}"
 
 
-@pytest.mark.usefixtures("few_stories")
+@pytest.mark.usefixtures("few_scenarios")
 def test_a_report_has_a_line_per_rule() -> None:
     report = check_policy(ByArrival)
     lines = str(report).splitlines()

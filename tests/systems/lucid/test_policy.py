@@ -13,7 +13,7 @@ from gantline.core.errors import GantlineError
 from gantline.core.snapshot_json import decode_snapshot
 from gantline.simulator.run import Run
 from gantline.simulator.simulate import simulate
-from gantline.systems.lucid.policies.profiler import FreeDevices, ProfilerShare
+from gantline.systems.lucid.policies.profiler import FreeByNode, ProfilerShare
 from gantline.traces.files.speeds import read_pair_profiles
 
 TINY, JUMBO = "walker/Gridworld/64/fp32", "encoder/Encyclopedia/16/fp32"
@@ -120,8 +120,8 @@ def test_a_node_is_borrowed_for_more_than_ten_newcomers(newcomers: int, nodes: s
 def test_a_borrowed_node_is_given_back_when_fewer_than_five_wait(waiting: int, borrowed: int) -> None:
     snapshot = decode_snapshot({"cluster": "4x4", "jobs": []})
     profiler = ProfilerShare.now(snapshot, 1, 2)
-    assert profiler.resized(FreeDevices(snapshot), waiting, True).borrowed == borrowed
-    assert profiler.resized(FreeDevices(snapshot), 0, False).borrowed == 2, "many are expected"
+    assert profiler.resized(FreeByNode(snapshot), waiting, True).borrowed == borrowed
+    assert profiler.resized(FreeByNode(snapshot), 0, False).borrowed == 2, "many are expected"
 
 
 def test_slips_are_repaired_already() -> None:

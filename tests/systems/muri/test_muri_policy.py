@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import pytest
 from tests.jobs import by_job, job_row
+from tests.probes.scenario import each
 
 from gantline.core.errors import GantlineError
-from gantline.core.plan import Assignment, Mode, Plan
-from gantline.core.policy import Policy
-from gantline.core.snapshot import Snapshot
+from gantline.core.plan import Mode
 from gantline.models.sharing.stage_cycles import DISTURBED, STAGES, StageCycles, Stages, cycle_period
 from gantline.simulator.run import Run
 from gantline.simulator.simulate import simulate
@@ -60,18 +58,10 @@ def test_the_worst_order_makes_the_same_jobs_later() -> None:
     assert max(ends(run(jobs, settings={"ordering": "worst"})).values()) > max(ends(run(jobs)).values())
 
 
-@dataclass(frozen=True)
-class InOneGroup(Policy):
-    """All jobs on the first devices, the first of them last."""
-
-    def decide(self, snapshot: Snapshot) -> Plan:
-        count = len(snapshot.jobs)
-        return Plan.assign([Assignment(at, group=1, mode=Mode.INTERLEAVE, offset=float(count - at)) for at in range(count)])
-
-
 def test_the_model_serves_any_policy_and_reads_the_order_from_the_offsets() -> None:
     jobs = (Stages(1.0, 0.2, 0.1), Stages(0.2, 1.0, 0.1), Stages(0.1, 0.2, 1.0))
-    found = run([job(name, 1000 * sum(stages), stages) for name, stages in zip("abc", jobs)], policy=InOneGroup())
+    first_last = each(lambda snapshot, k: {"group": 1, "mode": Mode.INTERLEAVE, "offset": float(len(snapshot.jobs) - k)})
+    found = run([job(name, 1000 * sum(stages), stages) for name, stages in zip("abc", jobs)], policy=first_last)
 
     assert ends(found)["a"] == pytest.approx(1000 * cycle_period(jobs[::-1]) * DISTURBED[2])
     assert cycle_period(jobs[::-1]) != cycle_period(jobs)

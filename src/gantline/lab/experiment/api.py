@@ -304,7 +304,7 @@ def _source(trace: Any, place: _Place) -> TraceSource:
         return trace
     if isinstance(trace, (str, Path, Mapping)):
         return TraceSource.read(str(trace) if isinstance(trace, Path) else trace)
-    return TraceSource.beside(place.folder, Trace.of(trace), place.number)
+    return TraceSource.saved_near(place.folder, Trace.of(trace), place.number)
 
 
 def choices_of(given: Policies) -> tuple[PolicyChoice, ...]:

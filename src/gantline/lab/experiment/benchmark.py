@@ -202,12 +202,12 @@ def benchmark_page(tables: Sequence[BenchmarkTable]) -> str:
 
 def _answer(tables: Sequence[BenchmarkTable]) -> str:
     """The best three policies of each workload, and FIFO."""
-    lines = ["| workload | lowest mean JCT | second | third | `fifo` |", "|---|---|---|---|---:|"]
+    lines = ["| workload | lowest mean JCTs | FIFO |", "|---|---|---:|"]
     for table in tables:
         found = {name: cells[0].strip("*") for name, cells in row_texts(table).items()}
         best = [f"`{name.split()[0]}`{name[len(name.split()[0]) :]} {jct}" for name, jct in found.items()]
         fifo = next((jct for name, jct in found.items() if name.split()[0] == "fifo"), UNKNOWN)
-        lines.append(f"| {' | '.join([table.workload, *best[:3], fifo])} |")
+        lines.append(f"| {table.workload} | {', '.join(best[:3])} | {fifo} |")
     return "\n".join(lines)
 
 

@@ -117,7 +117,7 @@ class Study(ABC):
             )
         return found
 
-    def beside(self, name: str) -> Path:
+    def file_of(self, name: str) -> Path:
         """A file that comes with the published one; where it is missing, where it should be."""
         path = self.needed()
         found = (file for folder in (path.parent, self.data or path.parent) for file in sorted(folder.rglob(name)))

@@ -191,7 +191,7 @@ class JobSpec(Part):
             change["deadline"] = Deadline(within=max(self.deadline.moment(wall) - wall, SHORTEST_STEP), kind=self.deadline.kind)
         variants = self.resources.variants
         by_type = (
-            any(variant.beside or variant.is_spread for variant in variants)
+            any(variant.host_resources or variant.is_spread for variant in variants)
             or self._steps
             or any(self.on_one_gpu(k, self.sizes[1]) for k in types)
         )
@@ -307,7 +307,7 @@ class JobSpec(Part):
         found = []
         for variant in self.resources.variants:
             kind, low, high = amounts.devices(variant.accelerators or 1, "accelerators")
-            amount = {name: value / low for name, value in variant.beside.items()}  # per device
+            amount = {name: value / low for name, value in variant.host_resources.items()}  # per device
             asked, nodes = _devices_of(variant), _nodes_by_size(variant, low, high)
             sizes = self._steps or sorted(nodes)
             others = [*(size for size in sizes[::-1] if size < asked), *(size for size in sizes if size > asked)]

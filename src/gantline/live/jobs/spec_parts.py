@@ -158,7 +158,7 @@ class Variant(Part):
         return self.nodes != (1, 1)
 
     @property
-    def beside(self) -> dict[str, float]:
+    def host_resources(self) -> dict[str, float]:
         """What it asks for beside the devices of a node, as far as it does."""
         return {name: amount for name in HOST_RESOURCE_NAMES if (amount := getattr(self, name))}
 
@@ -205,9 +205,9 @@ class Resources(Variant):
     def variants(self) -> tuple[Variant, ...]:
         """The alternatives; one where there is no choice."""
         if self.any_of:
-            return tuple(variant.model_copy(update=self.beside | variant.beside) for variant in self.any_of)
+            return tuple(variant.model_copy(update=self.host_resources | variant.host_resources) for variant in self.any_of)
         devices = self.accelerators or amounts.spell_devices("", *(self.gpus or (1, 1)))
-        return (Variant(accelerators=devices, nodes=self.nodes, **self.beside),)
+        return (Variant(accelerators=devices, nodes=self.nodes, **self.host_resources),)
 
 
 class Batch(Part):

@@ -344,7 +344,7 @@ class Scheduler:
         if loop.folding:
             return self.decision_thread.here(call)
         try:
-            return self.decision_thread.beside(call, self.setup.budget, loop.serve_while, loop.messages.ring)
+            return self.decision_thread.in_thread(call, self.setup.budget, loop.serve_while, loop.messages.ring)
         except OverBudgetError as error:
             now = loop.state.now
             overrun = Entry("event", {"time": now, "event": "decision-overrun", "why": error.what})

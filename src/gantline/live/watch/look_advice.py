@@ -152,7 +152,8 @@ class _Reading:
     def _row(self, entry: Document, variants: list[Document], arrival: float) -> Document:
         rest = float(entry["estimate"]) - float(entry.get("service", 0.0))
         written = [
-            WrittenOption(variant["type"], variant["gpus"], rest, *_beside(variant), 0.0, variant.get("nodes", 0)) for variant in variants
+            WrittenOption(variant["type"], variant["gpus"], rest, *_host_resources(variant), 0.0, variant.get("nodes", 0))
+            for variant in variants
         ]
         found = {"job": entry["id"], "arrival": arrival, "gpus": entry["gpus"], "duration": rest, "time_limit": rest}
         known = {"user": entry["user"], "queue": entry["queue"], "priority": self._priority(entry), "options": format_options(written)}
@@ -203,7 +204,7 @@ def _variants(entry: Document, cluster: Cluster) -> list[Document]:
     return [variant for variant in named if variant["type"] in cluster.types]
 
 
-def _beside(variant: Document) -> tuple[float, float]:
+def _host_resources(variant: Document) -> tuple[float, float]:
     """CPUs and memory of the whole job, where a look counts them by device."""
     devices = variant["gpus"] or 1
     return float(variant.get("cpus", 0.0)) * devices, float(variant.get("memory", 0.0)) * devices

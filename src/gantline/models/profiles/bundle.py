@@ -118,10 +118,6 @@ class Speed:
         """Seconds that a job takes which resumes with nothing left to do."""
         return self.line.startup if self.resume is None else self.resume + (self.leave or 0.0)
 
-    def beside(self, busy: float) -> float:
-        """Steps per second while this part of the other devices of its node is busy."""
-        return self.line.rate * (1.0 - (1.0 - self.crowded) * busy)
-
 
 @dataclass(frozen=True, slots=True)
 class Pairing:

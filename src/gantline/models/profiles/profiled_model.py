@@ -51,7 +51,7 @@ class ProfiledModel(PerformanceModel):
 
     def cost(self, gangs: Gangs) -> Floats:
         """What a start takes, wherever that was measured; gangs that start at once delay each other."""
-        cost, beside = np.full(len(gangs), np.nan), _starting_beside(gangs)
+        cost, together = np.full(len(gangs), np.nan), _starting_together(gangs)
         for at, ((model, kind, gpus), act) in enumerate(zip(_models_and_devices(gangs), gangs.act)):
             speed = self._speed(model, gangs.cluster.types[int(kind)], int(gpus))
             if speed is None or act == Act.SWITCH:
@@ -60,7 +60,7 @@ class ProfiledModel(PerformanceModel):
             seconds = speed.line.startup if first else speed.resume or 0.0
             what, occasion = ("start", ()) if act == Act.START else ("resume", (gangs.now,))
             seconds *= self._factor(what, model, speed, gangs.jobs[at], *occasion)
-            cost[at] = self.added + seconds + speed.together * beside[at]
+            cost[at] = self.added + seconds + speed.together * together[at]
         return cost
 
     def leave(self, job: str, model: str, type: str, gpus: int, now: float) -> float:
@@ -98,7 +98,7 @@ class ProfiledModel(PerformanceModel):
         return self._drawn.factor(what, model, speed.lives, *occasion)
 
 
-def _starting_beside(gangs: Gangs) -> list[int]:
+def _starting_together(gangs: Gangs) -> list[int]:
     """For each gang, other devices of its nodes on which one of these begins at this instant."""
     nodes = [gangs.cluster.device_node[list(gangs.devices(at))] for at in range(len(gangs))]
     begins = [act != Act.SWITCH for act in gangs.act]

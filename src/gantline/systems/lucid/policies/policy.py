@@ -17,7 +17,7 @@ from gantline.core.plan import Assignment, Misfit, Mode, Plan
 from gantline.core.policy import OrderPolicy, Policy, parameter
 from gantline.core.snapshot import Snapshot
 from gantline.models.sharing.pair_model import SCORE_NAMES, PairModel
-from gantline.systems.lucid.policies.profiler import BIN, FreeDevices, ProfilerShare, SubmissionCounts
+from gantline.systems.lucid.policies.profiler import BIN, FreeByNode, ProfilerShare, SubmissionCounts
 
 REPAIRS = ("guest", "loan", "profile", "second")
 
@@ -68,7 +68,7 @@ class Lucid(Policy):
         memory = snapshot.memory or {}
         submissions = SubmissionCounts.seen_in(snapshot, memory.get("submissions", {}))
         expected_jobs, expected_gpus = submissions.expected(snapshot.now)
-        free_devices, profiler = FreeDevices(snapshot), ProfilerShare.now(snapshot, self.profiler_nodes, memory.get("borrowed", -1))
+        free_devices, profiler = FreeByNode(snapshot), ProfilerShare.now(snapshot, self.profiler_nodes, memory.get("borrowed", -1))
         fresh = np.isnan(jobs.first_start) & (jobs.gpus <= self.widest) & ~jobs.running & (self.profile > 0.0) & bool(profiler.own)
         fresh &= profiler.holds(free_devices, snapshot.options, jobs.option_first)
         profiler = profiler.resized(free_devices, int(fresh.sum()), expected_gpus <= 5.0 * self.widest)
@@ -84,7 +84,7 @@ class Lucid(Policy):
         return Plan.assign(granted, valid_until=until, memory={"submissions": submissions.remembered(), "borrowed": profiler.borrowed})
 
     def _try(
-        self, snapshot: Snapshot, free_devices: FreeDevices, profiler: ProfilerShare, order: list[int], granted: list[Assignment]
+        self, snapshot: Snapshot, free_devices: FreeByNode, profiler: ProfilerShare, order: list[int], granted: list[Assignment]
     ) -> None:
         """Trials of newcomers on the profiler's nodes, fewest GPUs first, until one does not fit."""
         for position in order:
@@ -112,7 +112,7 @@ class _Queue:
     """The walk over jobs that wait, in order."""
 
     def __init__(
-        self, snapshot: Snapshot, free_devices: FreeDevices, profiler: ProfilerShare, pairs: PairModel | None, rules: Lucid
+        self, snapshot: Snapshot, free_devices: FreeByNode, profiler: ProfilerShare, pairs: PairModel | None, rules: Lucid
     ) -> None:
         self.jobs, self.free_devices, self.pairs, self.rules = snapshot.jobs, free_devices, pairs, rules
         self.node, self.type, self.options = snapshot.cluster.device_node, snapshot.cluster.node_type, snapshot.options

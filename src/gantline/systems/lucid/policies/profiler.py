@@ -19,7 +19,7 @@ from gantline.core.snapshot import Snapshot
 _SLACK = 1e-9
 
 
-class FreeDevices:
+class FreeByNode:
     """Free devices, CPUs and memory of each node while a plan is made."""
 
     def __init__(self, snapshot: Snapshot) -> None:
@@ -87,7 +87,7 @@ class ProfilerShare:
         own = tuple(usable[-count:]) if count and len(usable) >= max(_FEWEST_NODES, count + 1) else ()
         return ProfilerShare(own, borrowed)
 
-    def holds(self, free_devices: FreeDevices, options: OptionTable, rows: Ints) -> Bools:
+    def holds(self, free_devices: FreeByNode, options: OptionTable, rows: Ints) -> Bools:
         """Whether its own nodes, idle, would have room for these options; no job waits for a profile that it cannot have."""
         room = np.zeros(max(free_devices.kind, default=0) + 1, dtype=np.int64)
         for node in self.own:
@@ -99,7 +99,7 @@ class ProfilerShare:
     def nodes(self) -> tuple[int, ...]:
         return self.own if self.borrowed < 0 else (*self.own, self.borrowed)
 
-    def resized(self, free_devices: FreeDevices, waiting: int, calm: bool) -> ProfilerShare:
+    def resized(self, free_devices: FreeByNode, waiting: int, calm: bool) -> ProfilerShare:
         """Borrow the last idle node where many wait; give it back once it is idle, few wait and few are expected."""
         if not self.own:
             return self

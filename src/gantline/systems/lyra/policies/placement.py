@@ -15,7 +15,7 @@ from gantline.core.arrays import Bools, Ints
 from gantline.core.jit import kernel
 
 
-class Floor(NamedTuple):
+class ServerState(NamedTuple):
     """The servers while devices are given out, and what each job has."""
 
     server: Ints  # of every device
@@ -48,7 +48,7 @@ def place_jobs(device_node: Ints, lent: Bools, open_: Bools, held: Sequence[Sequ
     empty, has = np.zeros(int(begin[-1]), dtype=np.int64), np.zeros(len(size), dtype=np.int64)
     own, tally = np.zeros(nodes, dtype=np.bool_), np.zeros(nodes, dtype=np.int64)
     node_of = np.ascontiguousarray(device_node, dtype=np.int64)
-    floor = Floor(node_of, lent, first, order, open_.copy(), none, count, count.copy(), begin, empty, has, own, tally)
+    floor = ServerState(node_of, lent, first, order, open_.copy(), none, count, count.copy(), begin, empty, has, own, tally)
     sits = np.concatenate([[0], np.cumsum([len(devices) for devices in held])]).astype(np.int64)
     listed = np.array([device for devices in held for device in devices], dtype=np.int64)
     _place(floor, sits, listed, listed.copy(), np.minimum(base, size).astype(np.int64), size.astype(np.int64))
@@ -56,7 +56,7 @@ def place_jobs(device_node: Ints, lent: Bools, open_: Bools, held: Sequence[Sequ
 
 
 @kernel
-def _place(f: Floor, sits: Ints, held: Ints, list_: Ints, base: Ints, size: Ints) -> None:
+def _place(f: ServerState, sits: Ints, held: Ints, list_: Ints, base: Ints, size: Ints) -> None:
     jobs = size.size
     for j in range(jobs):
         _keep(f, list_, sits[j], sits[j + 1], j, base[j])
@@ -82,7 +82,7 @@ def _place(f: Floor, sits: Ints, held: Ints, list_: Ints, base: Ints, size: Ints
 
 
 @kernel
-def _keep(f: Floor, held: Ints, begin: int, end: int, job: int, count: int) -> None:
+def _keep(f: ServerState, held: Ints, begin: int, end: int, job: int, count: int) -> None:
     """Of what a job holds, so many: own servers before those on loan, fuller ones first, so that it spans few."""
     for k in range(begin, end):
         f.tally[f.server[held[k]]] += 1
@@ -105,7 +105,7 @@ def _keep(f: Floor, held: Ints, begin: int, end: int, job: int, count: int) -> N
 
 
 @kernel
-def _take(f: Floor, job: int, device: int) -> None:
+def _take(f: ServerState, job: int, device: int) -> None:
     f.free[device] = False
     f.vacant[f.server[device]] -= 1
     if not f.shunned[device]:
@@ -115,7 +115,7 @@ def _take(f: Floor, job: int, device: int) -> None:
 
 
 @kernel
-def _add(f: Floor, job: int, count: int, extra: bool) -> None:
+def _add(f: ServerState, job: int, count: int, extra: bool) -> None:
     """More devices, on servers of the preferred kind if there are any: best fit on one that holds all, else the emptiest in turn."""
     if count <= 0:
         return
@@ -142,7 +142,7 @@ def _add(f: Floor, job: int, count: int, extra: bool) -> None:
 
 
 @kernel
-def _choose(f: Floor, room: Ints, count: int, lent: bool) -> int:
+def _choose(f: ServerState, room: Ints, count: int, lent: bool) -> int:
     """Best fit among servers that are lent or not, else the emptiest; those that the job has already come first; -1: there is no room."""
     best = -1
     for s in range(room.size):
