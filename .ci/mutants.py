@@ -80,7 +80,7 @@ MUTANTS = [
         ("closed = closed or ranking.misfit == Misfit.STOP", "closed = closed"),
         ("best = np.lexsort((devices, -fill,", "best = np.lexsort((devices, fill,"),
         ("whole[np.argmin(count[whole])]", "whole[np.argmax(count[whole])]"),
-        ("self.beside[:, nodes] + _SLACK >= count * np.array(amounts_beside(option))[:, None]", "True"),
+        ("self.host_resources[:, nodes] + _SLACK >= count * np.array(amounts_beside(option))[:, None]", "True"),
     ),
     *_of("metrics", "lab/report/metrics/devices.py", "tests/lab/report/test_types.py",
         ('pl.max_horizontal("start", known)', 'pl.col("start")'),
