@@ -58,7 +58,7 @@ access-table: $(DEV) ## ask a service for every route with every role, and write
 	GANTLINE_WRITE_TABLES=1 $(BIN)/pytest -n 0 -q tests/live/service/test_roles.py -k walk
 
 fuzz: $(DEV) ## 10,000 random requests over every route and role (REQUESTS=10000); none may be answered with a 5xx
-	GANTLINE_REQUESTS=$(or $(REQUESTS),10000) $(BIN)/pytest -n 0 -q tests/live/service/test_random_requests.py
+	GANTLINE_REQUESTS=$(or $(REQUESTS),10000) $(BIN)/pytest -n 0 -q tests/live/service/test_roles.py -k random_requests
 
 records: $(DEV) ## write the recorded runs anew that changed, after comparing with the originals; SYSTEMS="gavel sia" for some
 	$(PY) -m tests.records.write $(SYSTEMS)
@@ -72,8 +72,8 @@ mutants: $(DEV) ## plant defects one by one; which of them do the nearest tests 
 # The lowest versions belong to the lowest Python.
 test-lowest test-lowest-small: PYTHON = $(or $(shell python3.11 -c '' 2> /dev/null && echo python3.11),python3)
 # A few files for each library whose versions matter.
-LOWEST_SMALL := tests/core/test_machine_code.py tests/traces/test_import_logs.py tests/models/solvers/test_choice_states.py \
-	tests/simulator/test_against_plain.py tests/lab/report/test_rundir.py tests/lab/report/test_figures.py tests/lab/report/test_stored_runs.py \
+LOWEST_SMALL := tests/core/test_machine_code.py tests/traces/test_import_logs.py tests/models/solvers/test_matchings.py \
+	tests/simulator/test_against_plain.py tests/lab/report/test_rundir.py tests/lab/report/test_figures.py \
 	tests/cli/test_main.py tests/live/test_spec.py tests/live/test_store.py tests/live/service/test_roles.py
 
 # This target and test-newest build an environment of their own, anew each time (-B): which versions are lowest or newest changes.

@@ -47,7 +47,7 @@ MUTANTS = [
         ('if definition == "share" else 1.0', 'if definition == "contention" else 1.0'),
         ("len(everyone) / gpus", "len(jobs) / gpus"),
     ),
-    *_of("metrics", "lab/report/metrics/steadiness.py", "tests/lab/report/test_steadiness.py",
+    *_of("metrics", "lab/report/metrics/steadiness.py", "tests/lab/report/test_types.py",
         ("else 0.0) > 1.0", "else 0.0) > 1.1"),
         ("late > early", "late >= early"),
         ("arrivals < end", "arrivals <= end"),

@@ -1,8 +1,9 @@
-"""The command line as a test sees it: arguments in; exit code, stdout and stderr out."""
+"""The command line as a test sees it: a line in; exit code, stdout and stderr out."""
 
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -34,9 +35,10 @@ JOBS = "job,arrival,gpus,duration,user\na,0,4,100,ana\nb,10,2,50,bo\nc,20,2,200,
 def cli(capsys: pytest.CaptureFixture[str]) -> Cli:
     """Run ``gantline`` in this process."""
 
-    def run(*arguments: object) -> Result:
+    def run(line: object, *more: object) -> Result:
+        """A line as a shell would take it apart, and further arguments as they are."""
         capsys.readouterr()
-        code = main([str(argument) for argument in arguments])
+        code = main([*shlex.split(str(line)), *(str(argument) for argument in more)])
         streams = capsys.readouterr()
         return Result(code, streams.out, streams.err)
 

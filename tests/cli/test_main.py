@@ -74,7 +74,7 @@ def test_each_command_is_one_line_of_a_narrow_terminal(cli: Cli, monkeypatch: py
 
 @pytest.mark.parametrize("group", GROUPS)
 def test_a_group_lists_its_commands_with_those_below_them(cli: Cli, group: str) -> None:
-    told = cli("help", group)
+    told = cli(f"help {group}")
     assert told.code == 0
     lines = told.out.splitlines()
     assert max(map(len, lines)) <= 80
@@ -86,15 +86,15 @@ def test_a_group_lists_its_commands_with_those_below_them(cli: Cli, group: str) 
 
 
 def test_help_of_a_command_and_of_nothing_that_is_known(cli: Cli) -> None:
-    assert cli("help", "simulate").out == cli("simulate", "--help").out
+    assert cli("help simulate").out == cli("simulate --help").out
     assert cli("help").out == cli("--help").out
-    told = cli("help", "job")
+    told = cli("help job")
     assert told.code == 3
     assert "did you mean 'jobs'" in told.err
 
 
 def test_an_old_spelling_still_works_and_names_the_new_one(cli: Cli) -> None:
-    old, new = cli("place", "--topology", "summit", "--gpus", 1), cli("placement", "choose", "--topology", "summit", "--gpus", 1)
+    old, new = cli("place --topology summit --gpus 1"), cli("placement choose --topology summit --gpus 1")
     assert (old.code, old.out) == (0, new.out)
     assert old.err == "gantline: note: 'gantline place' is spelt 'gantline placement choose'; the next version has this spelling alone\n"
     assert " place " not in cli("--help").out
@@ -110,7 +110,7 @@ def test_an_old_spelling_of_two_words_is_not_taken_for_one_of_one(cli: Cli) -> N
 
 def test_every_command_has_help_of_its_own(cli: Cli) -> None:
     for name in COMMANDS:
-        told = cli(name, "--help")
+        told = cli(f"{name} --help")
         assert told.code == 0
         assert f"gantline {name}" in told.out
 
@@ -127,21 +127,21 @@ def test_python_m_gantline_is_the_same_program() -> None:
 @pytest.mark.parametrize(
     ("arguments", "parts"),
     [
-        (["simulat"], ["no command 'simulat'", "did you mean 'simulate'?", "gantline --help"]),
-        (["policy", "lst"], ["no command 'lst'", "'list'", "gantline policy --help"]),
-        (["--frobnicate"], ["no option '--frobnicate'"]),
-        (["simulate"], ["TRACE is missing", "gantline simulate --help"]),
-        (["simulate", "jobs.csv", "--policy", "fifo"], ["--cluster: no cluster is given"]),
-        (["simulate", "jobs.csv", "--cluster", "2x4", "--policy", "fifo", "--sed", "1"], ["no option '--sed', did you mean '--seed'?"]),
-        (["simulate", "jobs.csv", "--cluster", "2x4", "--polcy", "fifo"], ["no option '--polcy', did you mean '--policy'?"]),
-        (["simulate", "jobs.csv", "more.csv", "--cluster", "2x4", "--policy", "fifo"], ["'more.csv' is one argument too many"]),
-        (["simulate", "jobs.csv", "--cluster", "2x4", "--policy", "fifo", "-o", "yaml"], ['"yaml"', '"json"']),
-        (["simulate", "jobs.csv", "--cluster", "2x4", "--policy", "fifo", "--seed", "x"], ["--seed: 'x' is not a number"]),
-        (["simulate", "jobs.csv", "--cluster", "2x4", "--policy", "fifo", "--seed", "1.5"], ["--seed: '1.5' is not a whole number"]),
+        ("simulat", ["no command 'simulat'", "did you mean 'simulate'?", "gantline --help"]),
+        ("policy lst", ["no command 'lst'", "'list'", "gantline policy --help"]),
+        ("--frobnicate", ["no option '--frobnicate'"]),
+        ("simulate", ["TRACE is missing", "gantline simulate --help"]),
+        ("simulate jobs.csv --policy fifo", ["--cluster: no cluster is given"]),
+        ("simulate jobs.csv --cluster 2x4 --policy fifo --sed 1", ["no option '--sed', did you mean '--seed'?"]),
+        ("simulate jobs.csv --cluster 2x4 --polcy fifo", ["no option '--polcy', did you mean '--policy'?"]),
+        ("simulate jobs.csv more.csv --cluster 2x4 --policy fifo", ["'more.csv' is one argument too many"]),
+        ("simulate jobs.csv --cluster 2x4 --policy fifo -o yaml", ['"yaml"', '"json"']),
+        ("simulate jobs.csv --cluster 2x4 --policy fifo --seed x", ["--seed: 'x' is not a number"]),
+        ("simulate jobs.csv --cluster 2x4 --policy fifo --seed 1.5", ["--seed: '1.5' is not a whole number"]),
     ],
 )
-def test_a_mistake_on_the_command_line_is_one_line_and_code_2(cli: Cli, arguments: list[str], parts: list[str]) -> None:
-    told = cli(*arguments)
+def test_a_mistake_on_the_command_line_is_one_line_and_code_2(cli: Cli, arguments: str, parts: list[str]) -> None:
+    told = cli(arguments)
     assert told.code == 2
     assert told.out == ""
     assert told.err.startswith("gantline: error: ")
@@ -197,7 +197,7 @@ def test_a_reader_that_leaves_early_is_no_error() -> None:
 
 
 def test_no_colour_reaches_a_pipe_or_a_person_who_wants_none(cli: Cli, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    piped = cli("policy", "list").out
+    piped = cli("policy list").out
     assert "\x1b" not in piped
     assert piped.splitlines()[0].split("\t")[0] == "policy"
     words = ("simulate", "jobs.csv", "--cluster", "2x4", "--policy", "fifo")
@@ -217,10 +217,10 @@ def markup_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("markup_read_once")
 def test_a_shell_learns_every_command(cli: Cli, folder: Path) -> None:
-    assert cli("completion", "bash", "--install", "--to", "gantline.bash").code == 0
+    assert cli("completion bash --install --to gantline.bash").code == 0
     told_bash = (folder / "gantline.bash").read_text()
     assert "--decision-latency" in told_bash
-    for told in (told_bash, cli("completion", "zsh").out, cli("completion", "fish").out):
+    for told in (told_bash, cli("completion zsh").out, cli("completion fish").out):
         assert [name for name in COMMANDS if name not in told] == []
         behind = [line for line in told.splitlines() if "voda.afs_l" in line]
         assert len(behind) >= 8  # one for each command that takes a policy
@@ -230,7 +230,7 @@ def test_a_shell_learns_every_command(cli: Cli, folder: Path) -> None:
 def test_a_narrow_terminal_is_enough(cli: Cli, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name, value in {"FORCE_COLOR": "1", "NO_COLOR": "1", "COLUMNS": "40"}.items():
         monkeypatch.setenv(name, value)
-    told = cli("simulate", "jobs.csv", "--cluster", "2x4", "--policy", "fifo").out
+    told = cli("simulate jobs.csv --cluster 2x4 --policy fifo").out
     plain = re.sub("\x1b\\[[0-9;]*m", "", told)
     assert max(map(len, plain.splitlines())) <= 40
     assert "\x1b[3" not in told

@@ -1,8 +1,9 @@
-"""Turns by hand and compiled ones are two ways to the same books, where a plan is simple enough for both."""
+"""Commits of gangs of their own, against the plainest code: the same books, whatever plans come after each other."""
 
 from __future__ import annotations
 
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -10,12 +11,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.engine.states import commit, engine_of
 from tests.oracles.books import check_books
+from tests.oracles.one_by_one import OneByOne
 
 from gantline.core.columns import Device, Job
 from gantline.core.facts import Costs
 from gantline.core.plan import Assignment, Assignments, Plan
-from gantline.engine.commit.apply import PlanChanges
+from gantline.engine.commit import commit as commit_module
 from gantline.engine.commit.commit import commit_assignments
+from gantline.engine.commit.place_or_restore import PlanChanges
 from gantline.engine.engine import Engine
 
 JOBS = 6
@@ -80,29 +83,29 @@ def test_plans_that_only_name_options_or_only_devices_are_no_exception(
 
 
 def commit_both(both: tuple[Engine, Engine], step: int, rows: list[Assignment]) -> None:
-    """The same plan for both, by hand for the second; their tables agree then."""
-    compiled, general = both
+    """The same plan for both, one row after the other for the second; their tables agree then."""
+    usual, plain = both
     for engine in both:
         engine.state.now, engine.state.decision = 10.0 * step, step
-    compiled.commit(Plan.assign(rows))
-    commit_assignments(general.grants, general.state.rows, Assignments.of(rows), slowly=True)
-    ours, theirs = general.state.tables, compiled.state.tables
+    usual.commit(Plan.assign(rows))
+    with patch.object(commit_module, "PlanChanges", OneByOne):
+        commit_assignments(plain.grants, plain.state.rows, Assignments.of(rows))
+    ours, theirs = plain.state.tables, usual.state.tables
     np.testing.assert_array_equal(ours.D[Device.HOLDER], theirs.D[Device.HOLDER])
     np.testing.assert_array_equal(ours.NI, theirs.NI)
     np.testing.assert_allclose(ours.NF, theirs.NF)
     np.testing.assert_array_equal(ours.I[:, :JOBS], theirs.I[:, :JOBS])
     np.testing.assert_allclose(ours.F[:, :JOBS], theirs.F[:, :JOBS])
-    assert general.state.out.tolist() == compiled.state.out.tolist()
-    assert check_books(compiled.state, compiled.grants) == []
+    assert plain.state.out.tolist() == usual.state.out.tolist()
+    assert check_books(usual.state, usual.grants) == []
 
 
-@pytest.mark.parametrize("slowly", [False, True])
-def test_another_option_of_the_same_shape_changes_the_speed(slowly: bool) -> None:
+def test_another_option_of_the_same_shape_changes_the_speed() -> None:
     engine = engine_of([{"job": "a", "arrival": 0.0, "gpus": 1, "duration": 100.0, "options": "gpu:1=100|gpu:1=50"}], "1x1")
     F = engine.state.tables.F
     for at, option in ((0.0, 0), (10.0, 1)):
         engine.state.now = at
-        commit_assignments(engine.grants, engine.state.rows, Assignments.of([Assignment(0, option)]), slowly=slowly)
+        commit_assignments(engine.grants, engine.state.rows, Assignments.of([Assignment(0, option)]))
     assert F[Job.DUE, 0] == pytest.approx(10.0 + 90.0 / 2)  # ten of a hundred seconds done, the rest twice as fast
     assert F[Job.DONE, 0] == pytest.approx(10.0)
 

@@ -1,4 +1,4 @@
-"""Plans of all forms mixed, while nodes come and go: the compiled commit does what is done one by one, and keeps what shall be kept.
+"""Plans of all forms mixed, while nodes come and go: a commit does what the plainest code does, and keeps what shall be kept.
 
 `pytest tests/engine/test_mixed_plans.py --plans 20000` takes more of them.
 """
@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import random
 from dataclasses import replace
-from functools import partial
 from typing import Any
 from unittest.mock import patch
 
@@ -15,14 +14,14 @@ import numpy as np
 import pytest
 from tests.engine.states import columns_of, engine_of
 from tests.oracles.books import check_books
+from tests.oracles.one_by_one import OneByOne
 from tests.oracles.plain_difference import kept_assignments
 
 from gantline.core.columns import Job
 from gantline.core.facts import Costs
 from gantline.core.inputs import NodeEvent
 from gantline.core.plan import TRIAL, Assignment, Mode, Part, Plan
-from gantline.engine import engine as engine_module
-from gantline.engine.commit.commit import commit_assignments
+from gantline.engine.commit import commit as commit_module
 from gantline.engine.engine import Engine
 from gantline.engine.log import Interval
 
@@ -96,8 +95,7 @@ def happens(draw: random.Random, engines: tuple[Engine, Engine]) -> None:
         engine.apply(NodeEvent(engine.state.now, f"{engine.state.tables.cluster.nodes[int(name[0])].name}{name[1:]}", kind))
 
 
-def test_plans_of_all_forms_are_committed_alike_in_one_pass_and_one_by_one(request: pytest.FixtureRequest) -> None:
-    slowly = partial(commit_assignments, slowly=True)
+def test_plans_of_all_forms_are_committed_as_one_by_one(request: pytest.FixtureRequest) -> None:
     for world in range(-(-int(request.config.getoption("--plans")) // PLANS_OF_A_WORLD)):
         draw = random.Random(world)
         engines = twins(draw)
@@ -110,7 +108,7 @@ def test_plans_of_all_forms_are_committed_alike_in_one_pass_and_one_by_one(reque
             plan = plan_after(draw, plan, forms)
             expected = kept_assignments(engines[0].grants, plan)
             engines[0].commit(Plan.assign(plan))
-            with patch.object(engine_module, "commit_assignments", slowly):
+            with patch.object(commit_module, "PlanChanges", OneByOne):
                 engines[1].commit(Plan.assign(plan))
             assert_alike(*engines, f"world {world}, step {step}")
             kept = engines[0].grants.requests.columns.kept[: len(plan)].tolist()
@@ -118,17 +116,17 @@ def test_plans_of_all_forms_are_committed_alike_in_one_pass_and_one_by_one(reque
                 assert kept == expected, f"world {world}, step {step}"
 
 
-def assert_alike(compiled: Engine, general: Engine, where: str) -> None:
-    for ours, theirs in zip(columns_of(compiled), columns_of(general)):
+def assert_alike(usual: Engine, plain: Engine, where: str) -> None:
+    for ours, theirs in zip(columns_of(usual), columns_of(plain)):
         differ = np.argwhere(~np.isclose(ours, theirs, equal_nan=True))
         assert len(differ) == 0, (where, differ.tolist(), ours[tuple(differ.T)], theirs[tuple(differ.T)])
-    assert compiled.state.out.tolist() == general.state.out.tolist(), where
-    assert [compiled.grants.devices(row) for row in range(JOBS)] == [general.grants.devices(row) for row in range(JOBS)], where
-    assert repr(sorted(compiled.grants.by_row.items())) == repr(sorted(general.grants.by_row.items())), where
-    assert compiled.state.tables.waits_for_turn == general.state.tables.waits_for_turn, where
-    for ours, theirs in zip(logged(compiled), logged(general)):
+    assert usual.state.out.tolist() == plain.state.out.tolist(), where
+    assert [usual.grants.devices(row) for row in range(JOBS)] == [plain.grants.devices(row) for row in range(JOBS)], where
+    assert repr(sorted(usual.grants.by_row.items())) == repr(sorted(plain.grants.by_row.items())), where
+    assert usual.state.tables.waits_for_turn == plain.state.tables.waits_for_turn, where
+    for ours, theirs in zip(logged(usual), logged(plain)):
         assert np.array_equal(ours, theirs, equal_nan=True), where
-    assert check_books(compiled.state, compiled.grants) == [], where
+    assert check_books(usual.state, usual.grants) == [], where
 
 
 def logged(engine: Engine) -> list[Any]:

@@ -1,9 +1,10 @@
-"""Gangs that share, compiled and one by one: two ways to the same books, for whatever plans name groups, devices, CPUs and turns."""
+"""Gangs that share, against the plainest code: the same books, for whatever plans name groups, devices, CPUs and turns."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -11,14 +12,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.engine.states import columns_of, engine_of
 from tests.oracles.books import check_books
+from tests.oracles.grants_one_by_one import ColumnsOfGrants
+from tests.oracles.one_by_one import OneByOne
 
 from gantline.core.columns import DEVICE_MEMORY, SHARED, Device, Job
 from gantline.core.facts import Costs
 from gantline.core.inputs import NodeEvent
 from gantline.core.plan import Assignment, Assignments, Mode, Plan
 from gantline.core.reasons import Reason
+from gantline.engine.commit import commit as commit_module
 from gantline.engine.commit.commit import commit_assignments
-from gantline.engine.commit.shown_gangs import ColumnsOfGrants, ColumnsOfPlans
 from gantline.engine.engine import Engine
 
 JOBS, DEVICES = 8, 9
@@ -97,32 +100,31 @@ def plans(draw: st.DrawFn, kinds: tuple[str, ...] = EVERYTHING) -> list[Assignme
 def test_both_ways_give_the_same_devices_speeds_times_and_reasons(
     gpus: list[int], story: list[tuple[list[Assignment], int, str]], memory: float, min_run: float, checkpoint: float
 ) -> None:
-    compiled, general = twins(gpus, min_run, checkpoint, memory)
-    general.grants.speeds.shown.as_columns = lambda: False  # type: ignore[method-assign]
-    general.grants.speeds.shown.set_divided = lambda rows: False  # type: ignore[method-assign]
+    usual, plain = twins(gpus, min_run, checkpoint, memory)
     for step, (rows, locked, event) in enumerate(story):
-        for engine in (compiled, general):
+        for engine in (usual, plain):
             engine.state.now, engine.state.decision = 10.0 * step, step
             if locked >= 0:
                 engine.state.tables.I[Job.LOCKED, locked] ^= 1
             if event:
                 name, kind = event.split()
                 engine.apply(NodeEvent(10.0 * step, f"{engine.state.tables.cluster.nodes[int(name[0])].name}{name[1:]}", kind))
-        compiled.commit(Plan.assign(rows))
-        general.state.log.reserve(500, 2000)
-        commit_assignments(general.grants, general.state.rows, Assignments.of(rows), slowly=True)
-        for ours, theirs in zip(columns_of(compiled), columns_of(general)):
+        usual.commit(Plan.assign(rows))
+        plain.state.log.reserve(500, 2000)
+        with patch.object(commit_module, "PlanChanges", OneByOne):
+            commit_assignments(plain.grants, plain.state.rows, Assignments.of(rows))
+        for ours, theirs in zip(columns_of(usual), columns_of(plain)):
             differ = np.argwhere(~np.isclose(ours, theirs, equal_nan=True))
             assert len(differ) == 0, (step, differ.tolist(), ours[tuple(differ.T)], theirs[tuple(differ.T)])
-        assert compiled.state.out.tolist() == general.state.out.tolist()
-        assert [compiled.grants.devices(row) for row in range(JOBS)] == [general.grants.devices(row) for row in range(JOBS)]
-        assert repr(sorted(compiled.grants.by_row.items())) == repr(sorted(general.grants.by_row.items()))
-        assert compiled.state.tables.waits_for_turn == general.state.tables.waits_for_turn
-        assert compiled.grants.used_sharing == general.grants.used_sharing
-        assert np.array_equal(compiled.state.tables.rate_changes, general.state.tables.rate_changes)  # type: ignore[arg-type]
-        assert check_books(compiled.state, compiled.grants) == []
-        assert_models_are_shown_what_was_granted(compiled)
-    assert compiled.state.log.hash() == general.state.log.hash()
+        assert usual.state.out.tolist() == plain.state.out.tolist()
+        assert [usual.grants.devices(row) for row in range(JOBS)] == [plain.grants.devices(row) for row in range(JOBS)]
+        assert repr(sorted(usual.grants.by_row.items())) == repr(sorted(plain.grants.by_row.items()))
+        assert usual.state.tables.waits_for_turn == plain.state.tables.waits_for_turn
+        assert usual.grants.used_sharing == plain.grants.used_sharing
+        assert np.array_equal(usual.state.tables.rate_changes, plain.state.tables.rate_changes)  # type: ignore[arg-type]
+        assert check_books(usual.state, usual.grants) == []
+        assert_models_are_shown_what_was_granted(usual)
+    assert usual.state.log.hash() == plain.state.log.hash()
 
 
 def assert_models_are_shown_what_was_granted(engine: Engine) -> None:
@@ -130,7 +132,6 @@ def assert_models_are_shown_what_was_granted(engine: Engine) -> None:
     shown, rows = engine.grants.speeds.shown, engine.state.running_rows
     pieces = shown.pieces(rows)
     ours, theirs = pieces.columns, ColumnsOfGrants(shown, rows, list(pieces.grants))
-    assert isinstance(ours, ColumnsOfPlans)
     for one, other in ((ours.special, theirs.special), (ours.shared, theirs.shared), (ours.group, theirs.group)):
         assert one.tolist() == other.tolist()
     for name in ("offset", "fraction", "memory_cap"):
@@ -153,19 +154,18 @@ LINKS = [Assignment(k, group=k // 4, mode=Mode.INTERLEAVE, offset=0.5 * k, devic
         (LINKS, [(k // 2,) if k % 2 == 0 else () for k in range(JOBS)]),
     ],
 )
-def test_plans_of_pairs_and_of_shifts_on_links_are_not_committed_one_by_one(rows: list[Assignment], devices: list[tuple[int, ...]]) -> None:
+def test_pairs_share_devices_and_shifts_on_links_do_not(rows: list[Assignment], devices: list[tuple[int, ...]]) -> None:
     engine, _ = twins([1] * JOBS, 0.0, 0.0)
     engine.commit(Plan.assign(rows))
-    assert engine.grants.slow_commits == 0
     assert [engine.grants.devices(row) for row in range(JOBS)] == devices
 
 
 def test_members_of_a_group_on_links_share_only_the_devices_that_several_of_them_name() -> None:
-    compiled, _ = twins([1] * JOBS, 0.0, 0.0)
+    usual, _ = twins([1] * JOBS, 0.0, 0.0)
     where = [(0,), (0,), (1,), (2,)]
-    compiled.commit(Plan.assign([Assignment(k, group=0, mode=Mode.INTERLEAVE, devices=devices) for k, devices in enumerate(where)]))
-    assert [compiled.grants.devices(row) for row in range(4)] == where
-    assert compiled.state.tables.D[Device.HOLDER, :3].tolist() == [SHARED, 2, 3]
+    usual.commit(Plan.assign([Assignment(k, group=0, mode=Mode.INTERLEAVE, devices=devices) for k, devices in enumerate(where)]))
+    assert [usual.grants.devices(row) for row in range(4)] == where
+    assert usual.state.tables.D[Device.HOLDER, :3].tolist() == [SHARED, 2, 3]
 
 
 def test_a_guest_for_which_too_little_device_memory_is_left_waits() -> None:
@@ -179,4 +179,3 @@ def test_a_guest_for_which_too_little_device_memory_is_left_waits() -> None:
     assert engine.state.tables.I[Job.REASON, 3] == int(Reason.DEVICE_MEMORY)
     guests((0, 0), (1, 1), (4, 1), (2, 1), (5, 2))
     assert [engine.grants.devices(job) for job in (2, 5)] == [(1,), (2,)]
-    assert engine.grants.slow_commits == 1  # only where memory might not suffice

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.typed import typed
 
-from gantline.cli.main import main
 from gantline.core.errors import RefusedError, UsageError
 from gantline.core.memory import check
 from gantline.core.snapshot_json import decode_snapshot
@@ -208,7 +208,7 @@ def test_one_decision_and_a_roll_forward_are_bounded(
     monkeypatch.setattr(budget, "DEFAULT_BUDGET", SHORT)
     (tmp_path / "mine.py").write_text(f"{HEAD}        print('x')\n        while True: pass\n")
     (tmp_path / "now.json").write_text('{"now": 5, "cluster": "1x4", "jobs": [{"id": "a", "estimate": 10}]}')
-    assert main(["decide", str(tmp_path / "now.json"), "--policy", str(tmp_path / "mine.py"), "-o", "json"]) == 4
+    assert typed(f"decide {tmp_path}/now.json --policy {tmp_path}/mine.py -o json") == 4
     streams = capsys.readouterr()
     assert streams.out == ""
     assert f"mine.py:{LINE + 1})" in streams.err

@@ -26,6 +26,7 @@ touch $GANTLINE_CHECKPOINT/up
 while [ ! -e $GANTLINE_CHECKPOINT/end ]; do sleep 0.02; done
 exit $(cat $GANTLINE_CHECKPOINT/end)
 """
+SAVING = Launch((SAVES_AND_WAITS,), shell=True, grace=10.0, save_signal="USR1", resumes=True)
 Kind = TypeVar("Kind", bound=Runner)
 
 
@@ -38,13 +39,11 @@ def say_end(checkpoint: Path, code: int) -> None:
 class FolderExecutor(Generic[Kind]):
     """A runner as an executor."""
 
-    launch = Launch((SAVES_AND_WAITS,), shell=True, grace=10.0, save_signal="USR1", resumes=True)
-
-    def __init__(self, home: Path, make: Callable[[Path], Kind]) -> None:
+    def __init__(self, home: Path, make: Callable[[Path], Kind], launch: Launch = SAVING) -> None:
         self.home = home
         self.executor, self._received = make(home), deque[RunnerEvents]()
         self.executor.adopt()
-        self.executor.attach(contact_of(self.executor, lambda row: self.launch, self._received.append))
+        self.executor.attach(contact_of(self.executor, lambda row: launch, self._received.append))
 
     def now(self) -> float:
         return time.time()

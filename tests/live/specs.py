@@ -75,6 +75,10 @@ def submit(scheduler: Scheduler, line: str, gpus: int = 1, **more: Any) -> str:
     return job
 
 
+def becomes(scheduler: Scheduler, job: str, wanted: str) -> None:
+    until(lambda: state(scheduler, job) == wanted, f"{job} is {wanted}")
+
+
 def until_running(scheduler: Scheduler, *jobs: str) -> None:
     until(lambda: {state(scheduler, job) for job in jobs} == {"running"}, f"{jobs} run")
 

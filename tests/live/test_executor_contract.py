@@ -2,27 +2,37 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import subprocess
 import sys
 import time
-from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from tests.engine.states import engine_of
-from tests.live.specs import contact_of, end_all
+from tests.live.folder_bench import FolderBench, FolderExecutor
+from tests.live.specs import end_all
 
 import gantline
 from gantline.core.columns import Job
 from gantline.core.phases import RUNNING
 from gantline.engine.drivers.acknowledged import ImmediateExecutor
 from gantline.engine.drivers.faulty import Faults, FaultyExecutor
-from gantline.engine.executor import Can, Report
+from gantline.engine.executor import Can, News, Order, Report, Verb
 from gantline.lab.conformance.executor import Bench, ExecutorContract, InPlaceContract
+from gantline.lab.conformance.gangs import GangBench, GangContract
+from gantline.lab.conformance.runner import RunnerContract
 from gantline.live.jobs.launch import Launch
+from gantline.live.runners.local.incarnation import Incarnation
 from gantline.live.runners.local.runner import LocalRunner
-from gantline.live.runners.runner_events import RunnerEvents
+from gantline.live.runners.runner_context import Contact, Task
+from gantline.live.runners.runner_events import Ending, Present, RunnerEvents
 
 
 class VirtualBench:
@@ -96,26 +106,6 @@ RANKS = Launch(
 )
 
 
-class LocalBench:
-    """Real processes that go on until they are told to finish and can use other devices."""
-
-    def __init__(self, home: Path, launch: Launch) -> None:
-        self.home = home
-        self.executor, self._received = LocalRunner(home, "cpu:4"), deque[RunnerEvents]()
-        self.executor.attach(contact_of(self.executor, lambda row: launch, self._received.append))
-
-    def now(self) -> float:
-        return time.time()
-
-    def finish(self, row: int) -> None:
-        (self.home / "jobs" / f"job{row}" / "checkpoint" / "finish").touch()
-
-    def receive(self) -> list[Report]:
-        time.sleep(0.03)
-        told = [self._received.popleft() for _ in range(len(self._received))]
-        return [report for events in told for report, _ in events.reports]
-
-
 class TestImmediateExecutor(ExecutorContract):
     calm, patience = 2.0, 3.0
 
@@ -149,7 +139,7 @@ class OnThisMachine:
         end_all(tmp_path)
 
     def bench(self) -> Bench:
-        return LocalBench(self.home, self.launch)
+        return FolderExecutor(self.home, lambda home: LocalRunner(home, "cpu:4"), self.launch)  # type: ignore[return-value]
 
 
 class TestLocal(OnThisMachine, ExecutorContract):
@@ -160,3 +150,171 @@ class TestLocalRanks(OnThisMachine, InPlaceContract):
     """A rank per device: others join and leave."""
 
     launch = RANKS
+
+
+# The contract of runners on this machine, and that it notices a runner that breaks it.
+
+
+class TestLocalRunner(RunnerContract):
+    kind: type[LocalRunner] = LocalRunner
+
+    @pytest.fixture(autouse=True)
+    def _home(self, tmp_path: Path) -> Iterator[None]:
+        self.home = tmp_path
+        yield
+        self.made.executor.close()
+        end_all(tmp_path)
+
+    def bench(self) -> FolderBench[LocalRunner]:
+        self.made = FolderBench(self.home, lambda home: self.kind(home, "cpu:2"))
+        return self.made
+
+
+class StopsByKill(LocalRunner):
+    def attach(self, contact: Contact) -> None:
+        def task(row: int) -> Task:
+            found = contact.task(row)
+            return replace(found, launch=replace(found.launch, stop_signal="KILL"))
+
+        super().attach(replace(contact, task=task))
+
+
+class CallsNoRoll(LocalRunner):
+    def adopt(self, is_over: Callable[[str], bool] = lambda job: False) -> Sequence[Present]:
+        return ()
+
+
+class LosesExitCodes(LocalRunner):
+    def attach(self, contact: Contact) -> None:
+        def tell(events: RunnerEvents) -> None:
+            contact.tell(RunnerEvents((), tuple((report, ending and Ending(None, ending.why)) for report, ending in events.reports)))
+
+        super().attach(replace(contact, tell=tell))
+
+
+class ObeysOlderEpochs(LocalRunner):
+    def send(self, order: Order, now: float) -> None:
+        known = self.known.get("job0")
+        older = known is not None and order.verb is Verb.STOP and order.epoch < known.epoch
+        super().send(replace(order, epoch=known.epoch) if older and known is not None else order, now)
+
+
+@pytest.mark.parametrize(
+    ("kind", "test"),
+    [
+        (StopsByKill, "test_a_job_that_is_stopped_can_save"), (CallsNoRoll, "test_what_still_runs_is_adopted"),
+        (LosesExitCodes, "test_how_a_job_ended_is_told_with_its_exit_code"),
+        (ObeysOlderEpochs, "test_orders_of_an_older_epoch_change_nothing"),
+    ],
+)  # fmt: skip
+def test_a_planted_defect_is_noticed(kind: type[LocalRunner], test: str, tmp_path: Path) -> None:
+    contract = TestLocalRunner()
+    contract.home, contract.kind, contract.seconds = tmp_path, kind, 3.0
+    try:
+        with pytest.raises(AssertionError):
+            getattr(contract, test)()
+    finally:
+        contract.made.executor.close()
+        end_all(tmp_path)
+
+
+# The contract about gangs on this machine, and that it notices runners which break it; four more such are above.
+
+
+class LocalGangs(GangBench):
+    """Real processes of this machine, which is one node without an engine beneath."""
+
+    def __init__(self, home: Path, kind: type[LocalRunner]) -> None:
+        self.home, self.kind = home, kind
+        (home / "board").mkdir()
+        super().__init__(home / "board")
+
+    def open(self) -> LocalRunner:
+        return self.kind(self.home, "cpu:2")
+
+
+class TestLocalGangs(GangContract):
+    kind: type[LocalRunner] = LocalRunner
+
+    @pytest.fixture(autouse=True)
+    def _home(self, tmp_path: Path) -> Iterator[None]:
+        self.home = tmp_path
+        yield
+        self.made.runner.close()
+        end_all(tmp_path)
+
+    def bench(self) -> LocalGangs:
+        return LocalGangs(self.home, self.kind)
+
+
+class EchoesDevices(LocalRunner):
+    """It reports the devices of the newest order."""
+
+    ordered: tuple[int, ...] = ()
+
+    def attach(self, contact: Contact) -> None:
+        def tell(events: RunnerEvents) -> None:
+            contact.tell(RunnerEvents((), tuple((replace(report, devices=self.ordered), ending) for report, ending in events.reports)))
+
+        super().attach(replace(contact, tell=tell))
+
+    def send(self, order: Order, now: float) -> None:
+        self.ordered = order.devices
+        super().send(order, now)
+
+
+class RestartsInsteadOfGoingOn(LocalRunner):
+    def send(self, order: Order, now: float) -> None:
+        super().send(replace(order, onto=-1), now)
+
+
+class LeavesARankBehind(LocalRunner):
+    """It starts the second rank beside its keeper, and forgets it."""
+
+    left: list[subprocess.Popen[bytes]]
+
+    def attach(self, contact: Contact) -> None:
+        super().attach(contact)
+        self.left, write = [], self.writer.order
+
+        def order(given: Order, task: Task, one: Incarnation) -> dict[str, Any]:
+            found = write(given, task, one)
+            for rank in found["ranks"][1:]:
+                self.left.append(subprocess.Popen(["/bin/sh", "-c", found["command"][0]], env=found["env"] | rank, start_new_session=True))
+            return {**found, "ranks": found["ranks"][:1]}
+
+        self.writer.order = order  # type: ignore[method-assign]
+
+    def close(self) -> None:
+        super().close()
+        for process in self.left:
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+
+
+class ReportsTheEndTooEarly(LocalRunner):
+    def send(self, order: Order, now: float) -> None:
+        super().send(order, now)
+        if order.verb is Verb.STOP:
+            self._contact.tell(RunnerEvents(reports=((Report(News.STOPPED, order.row, order.epoch, time.time()), Ending()),)))
+
+
+@pytest.mark.parametrize(
+    ("kind", "test", "noticed"),
+    [
+        (EchoesDevices, "test_a_report_says_where_the_gang_is_and_not_what_was_ordered", "it runs on device 0"),
+        (RestartsInsteadOfGoingOn, "test_a_gang_that_shall_go_on_with_other_devices_is_not_started_again", "stopped and started instead"),
+        (LeavesARankBehind, "test_an_end_is_reported_when_every_rank_has_saved_and_is_gone", "still on their devices"),
+        (ReportsTheEndTooEarly, "test_an_end_is_reported_when_every_rank_has_saved_and_is_gone", "still on their devices"),
+    ],
+)
+def test_a_planted_defect_of_gangs_is_noticed(kind: type[LocalRunner], test: str, noticed: str, tmp_path: Path) -> None:
+    contract = TestLocalGangs()
+    contract.home, contract.kind = tmp_path, kind
+    try:
+        with pytest.raises(AssertionError, match=noticed):
+            getattr(contract, test)()
+    finally:
+        contract.made.runner.close()
+        end_all(tmp_path)

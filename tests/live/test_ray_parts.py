@@ -97,18 +97,22 @@ def order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     return {"want": "run", "serial": 1, "env": env, "ranks": ranks, "shell": True, "first_rank": 2, "grace": 5.0}
 
 
+def reaches(agent: NodeAgent, phase: str) -> None:
+    until(lambda: agent.state.get("phase") == phase, phase)
+
+
 @pytest.fixture
 def begun(order: dict[str, Any]) -> Iterator[list[NodeAgent]]:
     made: list[NodeAgent] = []
     yield made
     for hands in made:
         hands.order({**order, "command": [""], "want": "stop", "grace": 0.0, "serial": 1000})
-        until(lambda hands=hands: hands.state.get("phase") == "over")  # type: ignore[misc]
+        reaches(hands, "over")
 
 
 def test_an_actor_starts_ranks_and_tells_their_output_and_exit_code(order: dict[str, Any], begun: list[NodeAgent]) -> None:
     begun.append(NodeAgent("x", {**order, "command": ["echo $MASTER_ADDR; exit 3"]}, "127.0.0.1"))
-    until(lambda: begun[0].state.get("phase") == "over")
+    reaches(begun[0], "over")
     news = begun[0].news(-1, 0, 0.0)
     assert (news.state["cause"], news.state["exit"]) == ("failed", 3)
     assert sorted(news.output.decode().splitlines())[0] in ("[2] 127.0.0.1", "[3] 127.0.0.1")
@@ -117,7 +121,7 @@ def test_an_actor_starts_ranks_and_tells_their_output_and_exit_code(order: dict[
 
 def test_an_older_order_changes_nothing(order: dict[str, Any], begun: list[NodeAgent]) -> None:
     begun.append(NodeAgent("x", {**order, "command": ["sleep 1000"], "serial": 5}, "127.0.0.1"))
-    until(lambda: begun[0].state.get("phase") == "running")
+    reaches(begun[0], "running")
     begun[0].order({**order, "command": ["sleep 1000"], "want": "stop", "serial": 4})
     assert json.loads((begun[0].folder / "order.json").read_text())["want"] == "run"
 
@@ -136,12 +140,12 @@ def test_a_job_learns_of_other_devices_when_they_are_there(order: dict[str, Any]
     usual = {**order, **held, "ranks": [{}], "command": [f"echo $CUDA_VISIBLE_DEVICES >> {tmp_path}/seen; sleep 1000"]}
     begun.append(hands := LateDevices("x", usual, "127.0.0.1"))
     (tmp_path / "n1:4").touch()
-    until(lambda: hands.state.get("phase") == "running")
+    reaches(hands, "running")
     assert hands.state["actual"] == ["n1:4"]
     change = {"epoch": 2, "members": [0], "env": {}, "ranks": [{}]}
     news = {"grant": {"epoch": 2, "devices": ["n1:4", "n1:6"]}, "change": change}
     hands.order({**usual, **news, "revision": 1, "suspended": True, "serial": 2})
-    until(lambda: hands.state.get("phase") == "suspended")
+    reaches(hands, "suspended")
     assert not (hands.folder / "grant.json").exists()
     (tmp_path / "n1:6").touch()
     until((hands.folder / "grant.json").exists)
@@ -155,11 +159,11 @@ def test_a_job_whose_turn_is_over_wakes_and_saves_when_it_is_stopped(order: dict
     usual = {**order, "ranks": [{}], "command": [line], "grace": 30.0}
     begun.append(hands := NodeAgent("x", usual, "127.0.0.1"))
     until((tmp_path / "up").exists)
-    until(lambda: hands.state.get("phase") == "running")
+    reaches(hands, "running")
     hands.order({**usual, "suspended": True, "revision": 1, "serial": 2})
-    until(lambda: hands.state["phase"] == "suspended")
+    reaches(hands, "suspended")
     hands.order({**usual, "suspended": True, "revision": 1, "want": "stop", "serial": 3})
-    until(lambda: hands.state["phase"] == "over")
+    reaches(hands, "over")
     assert (tmp_path / "has-saved").exists()
     assert hands.state["exit"] == 15, "it was not killed"
 
@@ -257,5 +261,5 @@ class OnOneMachine(SpreadGang):
 def test_when_one_part_of_a_gang_fails_the_others_are_ended(order: dict[str, Any], begun: list[NodeAgent]) -> None:
     order |= {"parts": [1, 1], "nodes": ["a", "b"], "command": ["[ $RANK = 0 ] || exit 3; sleep 1000"]}
     begun.append(gang := OnOneMachine("x", order, "127.0.0.1"))
-    until(lambda: gang.state.get("phase") == "over", "no rank is left")
+    reaches(gang, "over")
     assert (gang.state["cause"], gang.state["exit"]) == ("failed", 3)

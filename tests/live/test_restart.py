@@ -6,12 +6,19 @@ import time
 from pathlib import Path
 
 import pytest
-from tests.live.specs import ended, must_succeed, replays, running, shell, state, submit, until, until_running
+from tests.live.pretend import Life, Machines, PretendRunner
+from tests.live.specs import becomes, ended, must_succeed, replays, running, shell, state, submit, until, until_running
 
-from gantline.core.errors import RefusedError
+from gantline.core.cluster import Cluster
+from gantline.core.errors import NotFoundError, RefusedError
 from gantline.core.inputs import Action
+from gantline.core.windows import AdvanceWindow
+from gantline.engine.executor import News, Order
+from gantline.lab.report.service_run import run_of
 from gantline.live.jobs.spec_file import spec_of
 from gantline.live.runners.local.runner import LocalRunner
+from gantline.live.scheduler import observer as restarts
+from gantline.live.scheduler.observer import Restarts
 from gantline.live.scheduler.scheduler import Scheduler
 from gantline.live.scheduler.setup import Setup
 from gantline.live.store import SqlStore
@@ -181,7 +188,7 @@ def test_a_job_that_ends_while_all_are_told_to_stop_does_not_keep_the_service_fr
     def post_late(message: Message) -> None:
         if message.alone and message.open is not None:  # the request to stop
             (tmp_path / "go").touch()
-            until(lambda: state(first, goes) == "succeeded")
+            becomes(first, goes, "succeeded")
         post(message)
 
     first.thread.post = post_late  # type: ignore[method-assign]
@@ -198,7 +205,7 @@ def test_devices_that_are_gone_after_a_restart_are_down_and_new_ones_join(tmp_pa
     with running(tmp_path, "cpu:1,cpu-fast:1", "smallest", store=store) as second:
         shown = [("cpu~1:0", False), ("cpu~1:1", False), ("cpu:0", True), ("cpu-fast:0", True)]
         until(lambda: [(one.name, one.up) for one in second.view().devices] == shown)
-        until(lambda: state(second, wide) == "pending", "it has lost its devices")
+        becomes(second, wide, "pending")
         small = submit(second, "echo $GANTLINE_DEVICES")
         must_succeed(second, small)
     with running(tmp_path, "cpu:2", "smallest", store=store) as third:
@@ -225,3 +232,121 @@ def test_other_rules_in_the_next_life(tmp_path: Path) -> None:
         assert third.setup.round == 0.2  # as last time
     replays(store)
     store.close()
+
+
+# A job that starts again and again without progress is an incident, once; one that gets on is none.
+
+
+def starts_again(scheduler: Scheduler, job: str, times: int) -> None:
+    for _ in range(times):
+        until_running(scheduler, job)
+        epoch = scheduler.view().jobs[job].epoch
+        scheduler.request([job], Action.REQUEUE)
+        until(lambda epoch=epoch: scheduler.view().jobs[job].epoch > epoch)
+    until_running(scheduler, job)
+
+
+def test_the_third_restart_in_ten_minutes_without_progress_is_an_incident(tmp_path: Path) -> None:
+    store = MemoryStore()
+    with running(tmp_path, "cpu:1", store=store) as scheduler:
+        job = submit(scheduler, "sleep 600")
+        starts_again(scheduler, job, 2)
+        assert not scheduler.view().incidents
+        starts_again(scheduler, job, 2)
+        (incident,) = scheduler.view().incidents
+        assert f"job {job} has restarted 3 times in 10 minutes" in incident
+        assert scheduler.view().counters["stuck"] == 1
+        assert [event["job"] for event in store.event_log if event["event"] == "restarts"] == [job]
+        scheduler.request([job], Action.CANCEL)
+        until(lambda: scheduler.view().counters["stuck"] == 0)
+
+
+def test_a_job_that_goes_on_from_what_it_has_saved_is_none(tmp_path: Path) -> None:
+    with running(tmp_path, "cpu:1") as scheduler:
+        job = submit(scheduler, "trap 'exit 15' TERM; while true; do sleep 0.02; done", resumes=True)
+        starts_again(scheduler, job, 4)
+        assert not scheduler.view().incidents
+        scheduler.request([job], Action.CANCEL)
+
+
+@pytest.mark.parametrize(
+    ("life", "told"),
+    [
+        ([(1, 0, 0, 0), (2, 0, 0, 10), (3, 0, 0, 20), (4, 0, 0, 30)], [4]),
+        ([(1, 0, 0, 0), (2, 0, 0, 10), (2, 0, 0, 15), (2, 0, 0, 16), (3, 0, 0, 20)], []),  # orders that are repeated
+        ([(1, 0, 0, 0), (2, 0, 0, 10), (3, 5, 0, 20), (4, 5, 0, 30), (5, 5, 0, 40)], []),  # it has saved in between
+        ([(1, 0, 0, 0), (2, 0, 0, 10), (3, 0, 7, 20), (4, 0, 7, 30), (5, 0, 7, 40), (6, 0, 7, 50)], [6]),  # it has reported, and no more
+        ([(1, 0, 0, 0), (2, 0, 0, 10), (3, 0, 0, 20), (4, 0, 0, 11 + restarts.WITHIN)], []),  # seldom
+        ([(1, 0, 0, 0), (2, 0, 0, 1), (3, 0, 0, 2), (4, 0, 0, 3), (5, 5, 0, 5), (6, 5, 0, 6), (7, 5, 0, 7), (8, 5, 0, 8)], [4, 8]),
+    ],
+)  # fmt: skip
+def test_what_counts(life: list[tuple[int, float, float, float]], told: list[int]) -> None:
+    """Epochs with the saved and the reported work, and the time at which they began."""
+    found = Restarts()
+    assert [epoch for epoch, saved, reported, now in life if found.starts("1", epoch, saved, reported, now)] == told
+
+
+# Jobs that have ended before the service has looked at them: where they ran, and for how long, is recorded all the same.
+
+
+class Instant(PretendRunner):
+    """Jobs that end as soon as they begin: the scheduler receives both reports before it has time to look."""
+
+    def _start(self, job: str, order: Order, now: float) -> Life:
+        life = super()._start(job, order, now)
+        self._tell(life)
+        life.over, life.exit = News.FINISHED, 0
+        return life
+
+
+def test_a_job_that_is_over_at_once_has_held_its_devices(tmp_path: Path) -> None:
+    store = SqlStore.open(tmp_path / "gantline.sqlite")
+    machines = Machines()
+    machines.add("a")
+    machines.add("b")
+    scheduler = Scheduler(store, Instant(machines), "fifo")
+    scheduler.start()
+    jobs = [submit(scheduler, "true", gpus=2), submit(scheduler, "true", gpus=1)]
+    until(lambda: [state(scheduler, job) for job in jobs] == ["succeeded"] * 2)
+    scheduler.stop()
+    events = store.events_of(jobs)
+    run = run_of([(record, events[record["id"]]) for record in store.jobs()], Cluster(tuple(machines.nodes.values())))
+    assert run.jobs["state"].to_list() == ["completed", "completed"]
+    assert run.allocations["gpus"].to_list() == [2, 1]
+    assert run.jobs["gpu_seconds"].min() > 0  # type: ignore[operator]
+    assert run.allocations["start"].to_list() == run.jobs["first_start"].to_list()
+    store.close()
+
+
+# Windows on wall time: written down, kept over a restart, and folded again to the same plans.
+
+
+@pytest.mark.parametrize("every", [3, 10_000], ids=["checkpoints", "journal"])
+@pytest.mark.parametrize("policy", ["srtf", "equal-share"])
+def test_a_window_survives_a_restart_and_the_past_gives_the_same_plans(tmp_path: Path, policy: str, every: int) -> None:
+    store = SqlStore.open(tmp_path / "store.sqlite")
+    with running(tmp_path, "cpu:3", policy, store=store, checkpoint_every=every) as scheduler:
+        wide = submit(scheduler, "sleep 600", gpus=3)
+        until_running(scheduler, wide)
+        soon = scheduler.clock.now() + 0.3
+        window = scheduler.reserve(AdvanceWindow(soon, soon + 3600.0, "demo", gpus=2, users=("ann",)))
+        assert len(window.places) == 2
+        until(lambda: state(scheduler, wide) == "pending" and scheduler.view().jobs[wide].reason == "window")
+        (hers,) = scheduler.submit(shell("sleep 600", gpus=2), "ann")
+        small = submit(scheduler, "sleep 600")
+        until(lambda: {state(scheduler, hers), state(scheduler, small)} == {"running"})
+    store.close()
+    store = SqlStore.open(tmp_path / "store.sqlite")
+    with running(tmp_path, "cpu:3", None, store=store, checkpoint_every=every) as scheduler:  # type: ignore[arg-type]
+        assert [one.name for one in scheduler.view().windows] == ["demo"]
+        assert set(scheduler.view().jobs[hers].devices) == set(window.places)
+        with pytest.raises(RefusedError, match="'demo' already"):
+            scheduler.reserve(AdvanceWindow(soon, soon + 9.0, "demo", gpus=1))
+        with pytest.raises(NotFoundError, match=r"no window 'dmeo'.*did you mean 'demo'"):
+            scheduler.unreserve("dmeo")
+        scheduler.unreserve("demo")
+        assert not scheduler.view().windows
+        assert not any(device.windows for device in scheduler.view().devices)
+    store.close()
+    found = replays(tmp_path / "store.sqlite")
+    assert found.decisions >= 3

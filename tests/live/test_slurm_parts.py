@@ -34,8 +34,8 @@ NODES = "\n".join(
 )
 
 
-def _slurm_prints(monkeypatch: pytest.MonkeyPatch, job: str, nodes: str = NODES) -> None:
-    monkeypatch.setattr(allocation, "ask", lambda *command: nodes if "node" in command else job)
+def _slurm_prints(monkeypatch: pytest.MonkeyPatch, job: str) -> None:
+    monkeypatch.setattr(allocation, "ask", lambda *command: NODES if "node" in command else job)
 
 
 # --- an allocation ------------------------------------------------------------------------------------------------------

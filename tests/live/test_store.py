@@ -6,19 +6,25 @@ import fcntl
 import os
 import resource
 import signal
+import stat
 import subprocess
 import sys
 import threading
 from pathlib import Path
 
 import pytest
-from sqlalchemy import text
+from sqlalchemy import create_engine, text
+from tests.live.specs import ended, must_succeed, replays, running, shell, state, submit, until
 from tests.live.store_contract import StoreContract, event, job
 
-from gantline.core.errors import RefusedError, UnreachableError, UsageError
+from gantline.core.errors import NotFoundError, RefusedError, UnreachableError, UsageError
+from gantline.core.inputs import Action, JobRequest, encode_input
+from gantline.live.jobs.spec_file import spec_of
 from gantline.live.service.access import JobTokens
+from gantline.live.service.repair import repair_store
 from gantline.live.store import SqlStore, StoreError
-from gantline.live.store.connection import Lock
+from gantline.live.store.connection import Lock, back_up
+from gantline.live.store.records import Entry
 
 WRITER = """
 import sys
@@ -157,3 +163,195 @@ def test_a_jobs_token_is_the_same_after_a_restart_and_opens_one_job_only(tmp_pat
     assert second.job_of("glj_12_3.") is None
     assert second.job_of("") is None
     assert JobTokens(b"another").job_of(token) is None
+
+
+# A copy of the store while a service writes to it: all that was acknowledged by then, and a service goes on from it.
+
+
+def test_a_copy_made_while_it_runs_is_a_store(tmp_path: Path) -> None:
+    place, copy = tmp_path / "store.sqlite", tmp_path / "copy.sqlite"
+    store = SqlStore.open(place)
+    with running(tmp_path / "one", "cpu:1", store=store) as scheduler:
+        done = submit(scheduler, "true")
+        ended(scheduler, done)
+        waits = submit(scheduler, "true", gpus=1, after=((done, "failed"),))
+        assert back_up(place, copy) > 0
+        later = submit(scheduler, "true")
+        ended(scheduler, later)
+    store.close()
+    assert stat.S_IMODE(copy.stat().st_mode) == 0o600
+    found = SqlStore.open(copy)
+    assert [job["id"] for job in found.jobs()] == [done, waits]
+    with running(tmp_path / "two", "cpu:1", store=found) as scheduler:
+        assert ended(scheduler, submit(scheduler, "true")) == ["succeeded"]
+    found.close()
+    replays(copy)
+
+
+def test_a_backup_that_cannot_be_is_refused_and_leaves_nothing(tmp_path: Path) -> None:
+    with pytest.raises(NotFoundError, match="no such store"):
+        back_up(tmp_path / "none.sqlite", tmp_path / "copy")
+    SqlStore.open(tmp_path / "store.sqlite").close()
+    (tmp_path / "there").write_text("mine", encoding="utf-8")
+    with pytest.raises(RefusedError, match="already exists"):
+        back_up(tmp_path / "store.sqlite", tmp_path / "there")
+    with pytest.raises(RefusedError, match="cannot be written"):
+        back_up(tmp_path / "store.sqlite", tmp_path / "no" / "folder")
+    with pytest.raises(RefusedError, match="pg_dump"):
+        back_up("postgresql://somebody@localhost/name", tmp_path / "copy")
+    assert not (tmp_path / "copy").exists()
+
+
+# Nothing in a store keeps a service from starting: what cannot be used is set aside, named, and can be mended while no service runs.
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> SqlStore:
+    return SqlStore.open(tmp_path / "store.sqlite")
+
+
+def finish_some(home: Path, store: SqlStore) -> str:
+    """A life in which a job ends before the newest checkpoint, which holds no ended jobs."""
+    with running(home, store=store, checkpoint_every=1) as scheduler:
+        first = submit(scheduler, "true")
+        ended(scheduler, first, submit(scheduler, "true"))
+        until(lambda: (saved := store.checkpoint()) and not saved[1]["snapshot"]["jobs"], "a checkpoint without jobs")
+    return first
+
+
+@pytest.mark.parametrize("action", [action for action in Action if action is not Action.FAIL])
+def test_what_is_wanted_of_an_ended_job_is_refused_before_it_is_written_down(tmp_path: Path, store: SqlStore, action: Action) -> None:
+    first = finish_some(tmp_path, store)
+    with running(tmp_path, store=store) as scheduler:
+        now = submit(scheduler, "true")
+        ended(scheduler, now)
+        lines = len(list(store.journal()))
+        for job in (first, now):  # of another life, and of this one
+            with pytest.raises(RefusedError, match=rf"job '{job}' had ended: succeeded at \d{{4}}-"):
+                scheduler.request([job], action, gpus=2)
+        assert len([line for _, line in store.journal() if "input" in line]) <= lines
+    with running(tmp_path, store=store) as scheduler:
+        assert not store.aside()
+
+
+def test_a_job_that_failed_comes_back_and_the_next_life_knows_it(tmp_path: Path, store: SqlStore) -> None:
+    with running(tmp_path, store=store, checkpoint_every=1) as scheduler:
+        (bad,) = scheduler.submit(spec_of({"run": ["sh", "-c", "exit 1"]}))
+        assert ended(scheduler, bad, submit(scheduler, "true")) == ["failed", "succeeded"]
+        until(lambda: (saved := store.checkpoint()) and not saved[1]["snapshot"]["jobs"])
+        scheduler.checkpoint_every = 10_000  # what follows is in the journal alone
+        scheduler.request([bad], Action.REQUEUE)
+        assert ended(scheduler, bad) == ["failed"]
+    with running(tmp_path, store=store) as scheduler:
+        assert scheduler.view().jobs[bad].epoch == 2
+        assert not store.aside()
+    replays(store)
+
+
+def test_a_line_that_cannot_be_applied_is_set_aside_and_reported(tmp_path: Path, store: SqlStore) -> None:
+    """As an earlier version wrote it: a request on a job that no checkpoint knows. Every start died of it."""
+    first = finish_some(tmp_path, store)
+    bad = {**encode_input(JobRequest(9.0, Action.CANCEL, first)), "heard": 9.0}
+    store.append([Entry("journal", bad), Entry("journal", {"input": "no such thing", "heard": 9.5}), Entry("journal", {"what": "is this"})])
+    with running(tmp_path, store=store) as scheduler:
+        assert [line.partition("set aside: ")[2].partition(":")[0] for line in scheduler.set_aside] == [
+            "it cannot be read",
+            "it cannot be read",
+            "it cannot be applied",
+        ]
+        assert f"no job '{first}'" in scheduler.set_aside[-1]
+        assert ended(scheduler, submit(scheduler, "true")) == ["succeeded"]
+    kept = store.aside()
+    assert [one["line"] for one in kept] == [bad, {"input": "no such thing", "heard": 9.5}, {"what": "is this"}]
+    with running(tmp_path, store=store) as scheduler:
+        assert scheduler.set_aside == [], "once"
+    replays(store)
+
+
+def test_repair_says_what_it_finds_and_sets_it_aside(tmp_path: Path, store: SqlStore) -> None:
+    with running(tmp_path, store=store, checkpoint_every=4) as scheduler:
+        ended(scheduler, *[submit(scheduler, "true") for _ in range(4)])
+    assert repair_store(store) == []
+    (again,) = [line for _, line in store.journal(kind="decision")][-1:]
+    store.append([Entry("journal", again), Entry("journal", {"input": "nonsense", "heard": 99.0})])
+    engine = create_engine(f"sqlite:///{tmp_path / 'store.sqlite'}")
+    with engine.begin() as connection:  # a line and the newest checkpoint are not even JSON any more
+        connection.execute(text("insert into journal (kind, body) values ('submit', '{\"input')"))
+        connection.execute(text("update checkpoints set body = '{' where number = (select max(number) from checkpoints)"))
+    engine.dispose()
+    planned = repair_store(store, dry_run=True)
+    assert store.aside() == []
+    assert repair_store(store) == planned
+    assert all(one.done for one in planned)
+    told = {one.where.split()[0]: one.what for one in planned}
+    assert told["checkpoint"].startswith("cannot be read")
+    whys = [one.what for one in planned if one.where.startswith("journal")]
+    assert whys[0] == f"records decision {again['decision']} once more"
+    assert whys[-1] == "cannot be read: it is not JSON"
+    assert len(store.aside()) == len(whys) == 3
+    assert repair_store(store) == []
+    with running(tmp_path, store=store) as scheduler:
+        assert ended(scheduler, submit(scheduler, "true")) == ["succeeded"]
+    replays(store)
+
+
+def test_what_the_database_itself_finds_broken_is_not_ours_to_mend(tmp_path: Path, store: SqlStore) -> None:
+    path = tmp_path / "store.sqlite"
+    store.append([Entry("event", {"time": float(k), "event": "x" * 400}) for k in range(200)])
+    store.close()
+    data = bytearray(path.read_bytes())
+    data[20 * 4096 : 24 * 4096] = bytes(4 * 4096)
+    path.write_bytes(data)
+    store = SqlStore.open(path)
+    (found,) = repair_store(store)
+    assert found.where == "database"
+    assert not found.done
+    store.close()
+
+
+# An array is one input, however many jobs it has: one line of the journal, one common part in the store, one request.
+
+
+def inputs_of(store: SqlStore, kind: str) -> list[dict[str, object]]:
+    return [line for _, line in store.journal() if line.get("input") == kind]
+
+
+def test_an_array_and_what_is_asked_of_it_are_one_line_each(tmp_path: Path) -> None:
+    store = SqlStore.open(tmp_path / "store.sqlite")
+    with running(tmp_path, "cpu:1", store=store) as scheduler:
+        blocker = submit(scheduler, "sleep 1000")
+        tasks = scheduler.submit(spec_of({"run": ["true"], "array": "5-204"}), "ann")
+        assert tasks == [f"2_{k}" for k in range(5, 205)]
+        scheduler.request(tasks[10:], Action.CANCEL, "ann")
+        until(lambda: state(scheduler, tasks[-1]) == "cancelled")
+        scheduler.request([blocker], Action.CANCEL)
+        must_succeed(scheduler, *tasks[:10])
+    (_, array), (many, _) = inputs_of(store, "submit"), inputs_of(store, "cancel")
+    assert array["ids"] == tasks
+    assert "id" not in array["job"]  # type: ignore[operator]
+    assert [many["job"], *many["others"]] == tasks[10:]  # type: ignore[misc]
+    store.close()
+    replays(tmp_path / "store.sqlite")
+
+
+def test_tasks_are_stored_once_and_come_back_whole(tmp_path: Path) -> None:
+    store = SqlStore.open(tmp_path / "store.sqlite")
+    with running(tmp_path, "cpu:1", store=store) as scheduler:
+        scheduler.submit(shell("sleep 1000"))
+        spec = {"run": ["echo", "task $ARRAY_INDEX"], "name": "sweep", "array": "0-2%1", "env": {"A": "1"}}
+        tasks = scheduler.submit(spec_of(spec), "ann", "once")
+        before = {name: (scheduler.registry[name].spec, scheduler.registry[name].launch, scheduler.registry[name].holds) for name in tasks}
+        assert [before[name][1].command for name in tasks] == [("echo", f"task {k}") for k in range(3)]
+        assert [sorted(before[name][2]) for name in tasks] == [[], ["array-limit"], ["array-limit"]]
+        with store.transaction() as write:
+            write.entries([])
+    store.close()
+    store = SqlStore.open(tmp_path / "store.sqlite")
+    one = store.job(tasks[2])
+    assert (one["user"], one["request"], one["spec"]["index"], one["launch"]["env"]) == ("ann", "once", 2, {"A": "1"})
+    with running(tmp_path, "cpu:1", store=store) as scheduler:
+        for name in tasks:
+            job = scheduler.registry[name]
+            assert (job.spec, job.launch, job.holds) == before[name]
+        assert scheduler.submit(spec_of(spec), "ann", "once") == tasks
+    store.close()

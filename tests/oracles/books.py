@@ -112,7 +112,7 @@ def _rows(state: State, grants: Grants) -> Iterator[str]:
             counted = f"{t.I[Job.HELD, row]} devices, {t.I[Job.SPREAD, row]} nodes, option {t.I[Job.OPTION, row]}"
             yield f"row {row} holds {held}, but counts {counted}"
         grant = grants.by_row.get(row)
-        if grant is not None and (grant.devices, grant.shared, grant.side) != (held.devices, held.shared, held.side):
+        if grant is not None and (grant.devices, grant.shared, grant.side) != (held.devices, held.shared, books.side(held)):
             yield f"row {row} was granted {grant}, but holds {held}"
         if held.shared and state.tables.I[Job.HEAD, row] != -1:
             yield f"row {row} shares devices and has a chain"

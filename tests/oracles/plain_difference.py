@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from tests.oracles.one_by_one import is_plain
+
 from gantline.core.columns import Job
 from gantline.core.host_resources import amounts_beside
 from gantline.core.phases import RUNNING, STARTING
 from gantline.core.plan import Assignment, Assignments
-from gantline.engine.commit.one_by_one import is_plain
 from gantline.engine.grants import Grants
 
 

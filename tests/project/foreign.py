@@ -17,15 +17,14 @@ SETTINGS = {"sys.dont_write_bytecode"}
 
 def foreign_acts(text: str) -> list[tuple[int, str]]:
     """The line and the words for each."""
-    tree = ast.parse(text)
-    names = dict(_imported(tree))
-    found = [act for node in ast.walk(tree) for act in _acts(node, names)]
-    return sorted({(line, words) for line, words in found})
+    nodes = [*ast.walk(ast.parse(text))]
+    names = dict(_imported(nodes))
+    return sorted({act for node in nodes for act in _acts(node, names)})
 
 
-def _imported(tree: ast.AST) -> Iterator[tuple[str, str]]:
+def _imported(nodes: list[ast.AST]) -> Iterator[tuple[str, str]]:
     """What names of modules of others, or of things in them, stand for."""
-    for node in ast.walk(tree):
+    for node in nodes:
         if isinstance(node, ast.Import):
             for one in node.names:
                 if not _is_own(one.name):

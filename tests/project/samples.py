@@ -21,13 +21,13 @@ nodes:
 """
 
 
-def jobs_csv(rows: int = 24) -> str:
+def jobs_csv() -> str:
     """Two hours of jobs: sizes are powers of two, lengths from five minutes to two hours, bursts of three.
 
     Pages show what a command is and that it works, for which few jobs do: most of what their tests take goes to running them.
     """
     lines = ["job,arrival,gpus,duration,user,queue"]
-    for number in range(rows):
+    for number in range(24):
         arrival = 600 * (number // 3) + 20 * (number % 3)
         gpus = (1, 1, 2, 4, 1, 8, 2, 16)[number % 8]
         duration = 300 + (number * 7919) % 7_000

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import ast
 import io
 import re
 import tokenize
 from collections import defaultdict
 from functools import cache
+from graphlib import TopologicalSorter
 from pathlib import Path
 
-import gantline
-
-SOURCE = Path(gantline.__file__).parent
+import pytest
+from tests.project.sources import SOURCE, Source, sources
 
 #: rooms with a vocabulary of their own: what runs in the user's training script, and what turns kernels into files
 APART = ("train/", "core/machine_code/")
@@ -136,3 +137,107 @@ def test_retired_names_name_no_function_class_or_variable() -> None:
             tokens = tokenize.generate_tokens(io.StringIO(text).readline)
             found |= {(place, token.string) for token in tokens if token.type == tokenize.NAME and token.string in RETIRED_NAMES}
     assert found == NAMED_ELSEWHERE
+
+
+# No two files of a room lean on each other, not even through one another, nor for the sake of a type.
+
+
+def imports(room: str) -> dict[str, set[str]]:
+    """Which files of the room each of them imports, wherever in the file, and also what only type checkers read."""
+    files = {source.module: source for source in sources() if source.place.startswith(f"{room}/")}
+    found: dict[str, set[str]] = {}
+    for name, source in files.items():
+        named = {full if (full := f"{module}.{one}") in files else module for module, one in source.imported}
+        found[name] = (named & files.keys()) - {name}
+    return found
+
+
+ROOMS = sorted(folder.name for folder in SOURCE.iterdir() if (folder / "__init__.py").is_file())
+
+
+@pytest.mark.parametrize("room", ROOMS)
+def test_imports_within_a_room_go_round_in_no_circle(room: str) -> None:
+    found = imports(room)
+    assert len(list(TopologicalSorter(found).static_order())) >= len(found)  # raises CycleError, which names the circle
+
+
+# Runs are put together in one place: no other file of the package makes a state or an engine.
+
+MADE = {"State", "Engine"}
+
+
+def makers(root: Path) -> list[str]:
+    """FILE:LINE of every call of these names."""
+    found = []
+    for file in sorted(root.rglob("*.py")):
+        text = file.read_text(encoding="utf-8")
+        if not any(f"{name}(" in text for name in MADE):  # reading a tree takes a hundred times as long
+            continue
+        for node in ast.walk(ast.parse(text)):
+            if isinstance(node, ast.Call):
+                name = node.func.id if isinstance(node.func, ast.Name) else node.func.attr if isinstance(node.func, ast.Attribute) else ""
+                if name in MADE:
+                    found.append(f"{file.relative_to(root)}:{node.lineno}")
+    return found
+
+
+def test_only_the_assembly_makes_states_and_engines() -> None:
+    found = makers(SOURCE)
+    assert {place.partition(":")[0] for place in found} == {"engine/assembly/run_rules.py"}
+
+
+def test_a_planted_one_is_found(tmp_path: Path) -> None:
+    (tmp_path / "elsewhere.py").write_text("from gantline.engine import state\n\nmade = state.State(tables)\n")
+    assert makers(tmp_path) == ["elsewhere.py:3"]
+
+
+# What may only become less: values of unknown type, and functions with long lists of parameters.
+
+#: how often files of the product name `Any` in an annotation, a cast or an alias
+MOST_ANY = 1426
+
+MOST_PARAMETERS = 10
+
+#: functions with more parameters than that, most of them keywords that a caller leaves out
+LONG_LISTS: dict[str, int] = {
+    "cli/advise.py advise": 11,
+    "cli/live/get.py jobs": 12,
+    "cli/live/submit.py submit": 24,
+    "cli/live/up.py up": 30,
+    "cli/experiments.py sweep": 11,
+    "cli/profile.py run_profile": 15,
+    "cli/simulate.py simulate": 14,
+    "cli/tune.py tune": 13,
+    "lab/experiment/api.py tune": 12,
+    "lab/experiment/tuning/tune.py tune_settings": 11,
+    "policies/elastic/layouts.py _name": 11,
+    "lab/report/figures/gantt.py _cover": 11,
+    "lab/report/figures/gantt.py draw_intervals": 11,
+    "live/service/routes/jobs.py list_jobs": 14,
+    "simulator/rollout.py rollout": 13,
+    "systems/gavel/policies/instance.py of": 13,
+}
+
+
+def long_lists() -> dict[str, int]:
+    """`file function` -> its parameters, where these are too many."""
+    return {f"{source.place} {name}": count for source in sources() for name, count in source.parameters if count > MOST_PARAMETERS}
+
+
+def test_any_is_not_named_more_often() -> None:
+    counted = sum(source.any_named for source in sources())
+    assert counted <= MOST_ANY, "give these a type"
+    assert counted > MOST_ANY - 50, "lower this number"
+
+
+def test_functions_take_bundles_and_no_long_lists() -> None:
+    counted = long_lists()
+    assert {name: count for name, count in counted.items() if count > LONG_LISTS.get(name, MOST_PARAMETERS)} == {}, "bundle these"
+    assert {name: counted.get(name, 0) for name in LONG_LISTS if counted.get(name, 0) < LONG_LISTS[name]} == {}, "lower these numbers"
+
+
+def test_what_is_counted() -> None:
+    found = Source.of("f.py", "from typing import Any\ndef f(self, a: Any, b: dict[str, list[Any]], *, c=0) -> None: ...")
+    assert found.any_named == 2
+    assert found.parameters == (("f", 3),)
+    assert Source.of("g.py", "import typing\n@made(typing.Any)\n@\\\nmade(\n Any)\nclass A:\n  'Any'  # Any\n  f = 1").any_named == 2

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from functools import cache
 from pathlib import Path
 
 import pytest
-from tests.project.purity import CHANCE, CLOCK, IO, Violation, violations
+from tests.project.purity import CHANCE, CLOCK, IO, violations
 
 ROOT = Path(__file__).parents[2]
 PURE_ROOMS = (
@@ -19,9 +18,6 @@ PURE_ROOMS = (
 )
 #: parts of these rooms that keep compiled kernels, read files for a run, or move its clock
 AT_THE_BORDER = ("core/machine_code/", "engine/assembly/")
-
-# (file, name) -> why it is no danger to decisions.
-EXCEPTIONS: dict[tuple[str, str], str] = {}
 
 PLANTED = [
     (CLOCK, "import time"),
@@ -42,23 +38,17 @@ PLANTED = [
     (CHANCE, "from numpy.random import randint"),
     (CHANCE, "import numpy as np\ng = np.random.default_rng()"),
     (CHANCE, "import numpy as np\nnp.random.seed(1)"),
-    (CHANCE, "import secrets"),
-    (CHANCE, "import uuid"),
+    *((CHANCE, f"import {name}") for name in ("secrets", "uuid")),
     (CHANCE, "key = hash('v100')"),
     (IO, "text = open('jobs.csv').read()"),
     (IO, "from pathlib import Path"),
     (IO, "def f(path):\n    return path.read_text()"),
     (IO, "def f(frame):\n    frame.write_csv('x.csv')"),
     (IO, "import os\nhome = os.environ"),
-    (IO, "import os.path"),
-    (IO, "import socket"),
-    (IO, "import subprocess"),
-    (IO, "import logging"),
+    *((IO, f"import {name}") for name in ("os.path", "socket", "subprocess", "logging", "requests", "sqlite3")),
     (IO, "print('hello')"),
     (IO, "answer = input()"),
-    (IO, "import requests"),
     (IO, "from urllib.request import urlopen"),
-    (IO, "import sqlite3"),
     (IO, "import sys\nsys.stderr.write('x')"),
     (IO, "import numpy as np\nx = np.load('x.npy')"),
     (IO, "import polars as pl\nx = pl.read_csv('x.csv')"),
@@ -88,25 +78,14 @@ def files_of(room: str) -> list[Path]:
     return [file for file in files if not file.relative_to(ROOT / "src" / "gantline").as_posix().startswith(AT_THE_BORDER)]
 
 
-@cache
-def in_room(room: str) -> list[Violation]:
-    """What the modules of a package do that they should not."""
-    return [
-        violation
+@pytest.mark.parametrize("room", PURE_ROOMS)
+def test_a_room_of_decisions_is_pure(room: str) -> None:
+    found = [
+        str(violation)
         for path in files_of(room)
         for violation in violations(path.read_text(encoding="utf-8"), path.relative_to(ROOT).as_posix())
     ]
-
-
-@pytest.mark.parametrize("room", PURE_ROOMS)
-def test_a_room_of_decisions_is_pure(room: str) -> None:
-    found = [str(violation) for violation in in_room(room) if (violation.file, violation.name) not in EXCEPTIONS]
     assert not found, "\n" + "\n".join(found)
-
-
-def test_an_exception_that_is_no_longer_needed_is_taken_back() -> None:
-    found = {(violation.file, violation.name) for room in PURE_ROOMS for violation in in_room(room)}
-    assert EXCEPTIONS.keys() <= found
 
 
 @pytest.mark.parametrize(("kind", "source"), PLANTED)

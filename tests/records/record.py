@@ -25,7 +25,7 @@ JOBS = ("job", "state", "first_start", "finish", "gpu_seconds", "preemptions", "
 BY_PROCESSOR = ("gavel.max_sum_throughput_normalized_by_cost_packed_SLOs | ", "sia | sia, two jobs | fit=artifact")
 INTERVALS = ("job", "start", "end", "type", "gpus", "nodes", "devices")
 #: of a summary: what depends on the machine, on which clock it was that ran, or on how commits are carried out
-NOT_RECORDED = frozenset({"cpu_seconds", "wall_seconds", "decisions", "rounds", "slow_commits"})
+NOT_RECORDED = frozenset({"cpu_seconds", "wall_seconds", "decisions", "rounds"})
 
 
 def line_of(name: str, run: Run) -> str:

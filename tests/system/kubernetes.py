@@ -56,7 +56,7 @@ class KubernetesCluster:
 
     def __post_init__(self) -> None:
         self.home.mkdir(parents=True, exist_ok=True)
-        self.ports = _free_ports(4)
+        self.ports = free_ports(4)
         self.authority = trustme.CA()
         self._write_identities()
         self.client = ApiClient(find_access(str(self.kubeconfig)))
@@ -66,13 +66,13 @@ class KubernetesCluster:
         """The administrator's."""
         return self.home / "admin.kubeconfig"
 
-    def kubeconfig_of(self, token: str, namespace: str = "default", port: int = 0) -> Path:
+    def kubeconfig_of(self, token: str, port: int = 0) -> Path:
         """One for the bearer of a token; `port` is of a proxy."""
         path = self.home / f"{token}{port or ''}.kubeconfig"
         cluster = {"server": f"https://127.0.0.1:{port or self.ports[1]}", "certificate-authority": str(self.home / "ca.crt")}
         config = {
             "apiVersion": "v1", "kind": "Config", "current-context": "here", "clusters": [{"name": "here", "cluster": cluster}],
-            "contexts": [{"name": "here", "context": {"cluster": "here", "user": token, "namespace": namespace}}],
+            "contexts": [{"name": "here", "context": {"cluster": "here", "user": token, "namespace": "default"}}],
             "users": [{"name": token, "user": {"token": token}}],
         }  # fmt: skip
         path.write_text(yaml.safe_dump(config))
@@ -228,7 +228,7 @@ def _condition(one: Mapping[str, Any], kind: str) -> str:
     return next((str(each["status"]) for each in one["status"].get("conditions") or () if each["type"] == kind), "")
 
 
-def _free_ports(count: int) -> list[int]:
+def free_ports(count: int) -> list[int]:
     held = [socket.socket() for _ in range(count)]
     try:
         for one in held:

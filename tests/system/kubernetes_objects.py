@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from tests.system.controllers import Controllers
-from tests.system.kubernetes import KubernetesCluster, empty, kubernetes_cluster, node, unless_gone, wait_for
+from tests.system.kubernetes import KubernetesCluster, empty, unless_gone, wait_for
 from tests.system.kubernetes_bench import context
 
 from gantline.live.runners.kubernetes.access import path_of
@@ -20,17 +18,6 @@ from gantline.live.store.records import MemoryStore
 
 GROUPS = {"jobs": "batch/v1", "pytorchjobs": "kubeflow.org/v1", "mpijobs": "kubeflow.org/v1"}
 Serve = Callable[..., Scheduler]
-WAITS = "while [ ! -e {folder}/end ]; do sleep 0.05; done; exit $(cat {folder}/end)"
-
-
-@contextmanager
-def cluster_with_controllers(folder: Path) -> Iterator[KubernetesCluster]:
-    with kubernetes_cluster(folder) as found:
-        found.start_kubelets([node("a", cpus=2), node("b", cpus=2)])
-        controllers = Controllers(found.kubeconfig)
-        controllers.define()
-        with controllers:
-            yield found
 
 
 class Services:
@@ -97,7 +84,7 @@ def notes(cluster: KubernetesCluster, plural: str, name: str) -> dict[str, str]:
 
 
 def known(scheduler: Scheduler, name: str) -> JobView | None:
-    return next((one for one in scheduler.view().jobs.values() if one.name == name), None)
+    return next(iter(named(scheduler, name)), None)
 
 
 def becomes(scheduler: Scheduler, name: str, state: str) -> JobView:
@@ -132,3 +119,24 @@ def edit(cluster: KubernetesCluster, plural: str, name: str, **change: Any) -> N
     marks = {"annotations": {f"gantline.io/{key}": text for key, text in (change.get("notes") or {}).items()}}
     value = {"metadata": {**labels, **marks}, "spec": change.get("spec") or {}}
     cluster.client.merge(path_of(plural, "default", name, GROUPS[plural]), value)
+
+
+def waits(folder: Path) -> str:
+    """A line that ends when `finish` says so."""
+    return f"while [ ! -e {folder}/end ]; do sleep 0.05; done; exit $(cat {folder}/end)"
+
+
+def fill(cluster: KubernetesCluster, scheduler: Scheduler, folder: Path, pods: int = 4, name: str = "first") -> None:
+    """Keep so many devices busy until `finish`."""
+    create(cluster, "jobs", name, job(waits(folder), pods=pods))
+    becomes(scheduler, name, "running")
+
+
+def named(scheduler: Scheduler, name: str) -> list[JobView]:
+    return [one for one in scheduler.view().jobs.values() if one.name == name]
+
+
+def go(scheduler: Scheduler, name: str, *states: str) -> list[JobView]:
+    """Wait until the jobs of a name are in these states."""
+    wait_for(lambda: [one.state for one in named(scheduler, name)] == [*states], f"{name}: {states}")
+    return named(scheduler, name)

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
+from tests.system.kubernetes import free_ports
 
 PROGRAMS = ("munged", "slurmctld", "slurmd", "squeue", "sbatch", "scontrol")
 _SBIN = "/usr/sbin:/sbin"
@@ -70,7 +71,7 @@ class SlurmCluster:
         return job
 
     def write(self) -> None:
-        ports = _free_ports(self.nodes + 1)
+        ports = free_ports(self.nodes + 1)
         names = [f"node{k}" for k in range(self.nodes)]
         for part in ("state", "munge", *(f"spool-{name}" for name in names)):
             (self.home / part).mkdir(parents=True, exist_ok=True)
@@ -178,9 +179,9 @@ class SlurmCluster:
 
 
 @contextmanager
-def slurm_cluster(home: Path, nodes: int = 3, gpus: int = 4, **settings: str) -> Iterator[SlurmCluster]:
+def slurm_cluster(home: Path, **settings: str) -> Iterator[SlurmCluster]:
     """A cluster for the length of a test."""
-    cluster = SlurmCluster(home, nodes, gpus, settings)
+    cluster = SlurmCluster(home, settings=settings)
     try:
         cluster.start()
         yield cluster
@@ -197,9 +198,9 @@ class Allocated:
 
 
 @contextmanager
-def allocated(home: Path, *asked: str, nodes: int = 3, **settings: str) -> Iterator[Allocated]:
+def allocated(home: Path, *asked: str, **settings: str) -> Iterator[Allocated]:
     """An allocation for the length of a test, in a cluster which this process and what it starts can reach."""
-    with slurm_cluster(home, nodes, **settings) as cluster, pytest.MonkeyPatch.context() as patch:
+    with slurm_cluster(home, **settings) as cluster, pytest.MonkeyPatch.context() as patch:
         for name in ("SLURM_CONF", "PATH"):
             patch.setenv(name, cluster.env[name])
         yield Allocated(cluster, cluster.allocate(*asked))
@@ -214,17 +215,6 @@ def _read(path: str) -> bytes:
 
 def _parent(pid: int) -> int:
     return int((_read(f"/proc/{pid}/stat").rsplit(b")", 1)[-1].split() or [b"", b"0"])[1])
-
-
-def _free_ports(count: int) -> list[int]:
-    held = [socket.socket() for _ in range(count)]
-    try:
-        for one in held:
-            one.bind(("127.0.0.1", 0))
-        return [one.getsockname()[1] for one in held]
-    finally:
-        for one in held:
-            one.close()
 
 
 def _wait(ready: object, what: str) -> None:

@@ -5,45 +5,28 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from tests.live.service.asking import becomes
+from tests.live.service.asking import becomes, cancel_all
 from tests.live.service.conftest import Running, until
-from tests.system.chromium import Chromium
 from tests.system.visitor import Visitor
 
 from gantline.live.service.client import Client
-from gantline.live.service.home import Home, Options
 
 HOSTILE = "<img src=x onerror=\"window.owned='name'\"></script><b>bold</b> \u202ereversed"
-
-
-@pytest.fixture(scope="module")
-def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
-    home = Home(tmp_path_factory.mktemp("home") / "gantline")
-    running = Running(Options(home, devices="cpu:4", run_as="service")).start()
-    yield running
-    running.stop()
 
 
 @pytest.fixture
 def owner(service: Running) -> Iterator[Client]:
     client = service.client()
     yield client
-    going = [job["id"] for job in client.jobs() if job["ended"] is None]
-    if going:
-        client.cancel(*going)
     client.uncordon("cpu")
-    until(lambda: all(job["ended"] is not None for job in client.jobs()))
+    cancel_all(client)
 
 
 @pytest.fixture
-def visitor(browser: Chromium, service: Running, owner: Client) -> Iterator[Visitor]:
-    """The owner of the service, logged in; whatever a test does, the browser may complain about nothing, the content policy included."""
-    found = Visitor(browser)
-    browser.become(1200)
-    found.enter(service.url, service.token)
-    yield found
-    assert found.complaints() == []
-    assert browser.evaluate("window.owned") is None
+def visitor(owner: Client, visitor: Visitor) -> Iterator[Visitor]:
+    """Whatever a test does, nothing of a job's name is executed."""
+    yield visitor
+    assert visitor.browser.evaluate("window.owned") is None
 
 
 def test_a_job_is_checked_submitted_followed_and_cancelled(visitor: Visitor, owner: Client) -> None:

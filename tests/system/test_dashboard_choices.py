@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 from tests.live.service.asking import over
 from tests.live.service.conftest import Running, until
-from tests.system.chromium import Chromium
 from tests.system.visitor import Visitor
-
-from gantline.live.service.home import Home, Options
 
 
 @pytest.fixture(scope="module")
-def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+def service(service: Running) -> Running:
     """Four slots: three jobs have ended, one holds all devices, three of different length wait."""
-    running = Running(Options(Home(tmp_path_factory.mktemp("home") / "gantline"), devices="cpu:4", run_as="service")).start()
-    owner = running.client()
+    owner = service.client()
     owner.set_queue("research", weight=2.0)
     for n in range(3):
         (id,) = owner.submit(["sleep", "0.3"], name=f"past {n}")
@@ -26,18 +20,7 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
     for n, estimate in enumerate(("90m", "10m", "1m")):
         owner.submit(["sleep", "600"], name=f"waits {n}", resources={"gpus": 4}, estimate=estimate)
     until(lambda: sorted(job["state"] for job in owner.jobs())[:4] == ["pending", "pending", "pending", "running"])
-    yield running
-    owner.cancel(*[job["id"] for job in owner.jobs() if job["ended"] is None])
-    running.stop()
-
-
-@pytest.fixture
-def visitor(browser: Chromium, service: Running) -> Iterator[Visitor]:
-    browser.become(1200)
-    found = Visitor(browser)
-    found.enter(service.url, service.token)
-    yield found
-    assert found.complaints() == []
+    return service
 
 
 def test_a_policy_is_previewed_and_then_switched_with_consent(visitor: Visitor, service: Running) -> None:

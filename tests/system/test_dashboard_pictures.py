@@ -7,13 +7,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.live.service.conftest import Running, until
+from tests.live.service.asking import cancel_all
+from tests.live.service.conftest import serving, until
 from tests.system.chromium import Chromium
 from tests.system.large_board import LargeCluster, LargeService
 from tests.system.visitor import Visitor
 
 from gantline.live.service import live_board
-from gantline.live.service.home import Home, Options
 
 KEPT = Path(__file__).parents[2] / "docs" / "_static"
 
@@ -89,7 +89,7 @@ def test_on_a_small_screen_the_map_is_no_taller_than_the_screen(visitor: Visitor
 
 
 def test_undecided_intervals_look_undecided(browser: Chromium, tmp_path_factory: pytest.TempPathFactory, folder: Path) -> None:
-    running = Running(Options(Home(tmp_path_factory.mktemp("home") / "gantline"), devices="cpu:8", run_as="service")).start()
+    running = serving(tmp_path_factory.mktemp("home") / "gantline", devices="cpu:8", run_as="service")
     owner, visitor = running.client(), Visitor(browser)
     owner.submit(["sleep", "600"], name="holder", resources={"gpus": 6}, estimate="20m")
     for n in range(12):
@@ -110,5 +110,5 @@ def test_undecided_intervals_look_undecided(browser: Chromium, tmp_path_factory:
     assert {undecided for undecided, _, _ in looks} == {True, False}
     browser.screenshot(folder / "dashboard-policy.png", whole=False)
     assert visitor.complaints() == []
-    owner.cancel(*[job["id"] for job in owner.jobs() if job["ended"] is None])
+    cancel_all(owner)
     running.stop()

@@ -2,44 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from tests.live.service.asking import over
 from tests.live.service.conftest import Running, until
-from tests.system.chromium import Chromium
 from tests.system.visitor import Visitor
-
-from gantline.live.service.home import Home, Options
 
 PAGES = ("now", "queues", "history", "policy", "results", "submit")
 
 
 @pytest.fixture(scope="module")
-def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+def service(service: Running) -> Running:
     """A service with a job that has ended, one that runs, one that waits and a queue."""
-    running = Running(Options(Home(tmp_path_factory.mktemp("home") / "gantline"), devices="cpu:4", run_as="service")).start()
-    owner = running.client()
+    owner = service.client()
     owner.set_queue("research", weight=2.0)
     (done,) = owner.submit(["echo", "done"], name="done")
     over(owner, done)
     owner.submit(["sleep", "600"], name="holder", resources={"gpus": 4}, queue="research", estimate="20m")
     owner.submit(["sleep", "600"], name="a rather long name of a job that waits", resources={"gpus": 2}, estimate="10m")
     until(lambda: sorted(job["state"] for job in owner.jobs()) == ["pending", "running", "succeeded"])
-    yield running
-    owner.cancel(*[job["id"] for job in owner.jobs() if job["ended"] is None])
-    running.stop()
-
-
-@pytest.fixture
-def visitor(browser: Chromium, service: Running) -> Iterator[Visitor]:
-    browser.become(1200)
-    found = Visitor(browser)
-    found.enter(service.url, service.token)
-    yield found
-    browser.become(1200)
-    assert found.complaints() == []
+    return service
 
 
 @pytest.mark.parametrize("dark", [False, True])

@@ -11,8 +11,8 @@ import pytest
 from tests.live.service.conftest import until
 from tests.system.chromium import Chromium
 from tests.system.visitor import Visitor
+from tests.typed import typed
 
-from gantline.cli.main import main
 from gantline.lab.report.metrics import measure
 from gantline.lab.report.rundir import read_run, write_run
 from gantline.live.service.viewer import view_server
@@ -35,8 +35,7 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
     write_run(simulate(jobs, "2x2", "las"), place / "damaged")
     (place / "damaged" / "jobs.parquet").write_bytes(b"no table")
     jobs.frame.write_csv(place / "jobs.csv")
-    swept = ["sweep", str(place / "jobs.csv"), "--policy", "fifo,srtf", "--cluster", "2x2", "--load", "0.5,1", "--workers", "1"]
-    assert main([*swept, "--out", str(place / "grid")]) == 0
+    assert typed(f"sweep {place}/jobs.csv --policy fifo,srtf --cluster 2x2 --load 0.5,1 --workers 1 --out {place}/grid") == 0
     return place
 
 

@@ -17,17 +17,8 @@ from tests.system.visitor import Visitor, link
 
 from gantline.core.errors import GantlineError
 from gantline.live.service.client import Client
-from gantline.live.service.home import Home, Options
 
 JOB_ACTIONS = {"Cancel", "Hold", "Requeue", "Save", "Resize", "Change"}
-
-
-@pytest.fixture(scope="module")
-def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
-    home = Home(tmp_path_factory.mktemp("home") / "gantline")
-    running = Running(Options(home, devices="cpu:4", run_as="service")).start()
-    yield running
-    running.stop()
 
 
 @pytest.fixture

@@ -2,28 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.system.kubernetes import KubernetesCluster, missing, wait_for
 from tests.system.kubernetes_objects import (
-    WAITS,
     Services,
     becomes,
-    cluster_with_controllers,
     create,
     delete,
     edit,
+    fill,
     finish,
+    go,
     job,
     known,
+    named,
     nodes_of,
     notes,
     shown,
     template,
-)  # fmt: skip
+    waits,
+)
 
 from gantline.core.inputs import Action
 from gantline.live.runners.kubernetes.client import ApiClient
@@ -31,19 +33,6 @@ from gantline.live.scheduler.scheduler import Scheduler
 from gantline.live.scheduler.view import JobView
 
 pytestmark = pytest.mark.skipif(bool(missing()), reason=missing())
-
-
-@pytest.fixture(scope="module")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KubernetesCluster]:
-    with cluster_with_controllers(tmp_path_factory.mktemp("kubernetes")) as found:
-        yield found
-
-
-@pytest.fixture
-def serve(cluster: KubernetesCluster, tmp_path: Path) -> Iterator[Services]:
-    services = Services(cluster, tmp_path)
-    yield services
-    services.clear()
 
 
 def workers(count: int, line: str = "true") -> dict[str, Any]:
@@ -57,10 +46,6 @@ def voda(least: int, most: int, line: str) -> dict[str, Any]:
     }
 
 
-def named(scheduler: Scheduler, name: str) -> list[JobView]:
-    return [one for one in scheduler.view().jobs.values() if one.name == name]
-
-
 def submitted(cluster: KubernetesCluster, scheduler: Scheduler, plural: str, name: str) -> JobView:
     """Wait until an object says which job it is, and that job waits."""
     wait_for(lambda: "gantline.io/job" in notes(cluster, plural, name), f"number of {name}")
@@ -71,16 +56,14 @@ def says(cluster: KubernetesCluster, plural: str, name: str, words: str) -> None
     wait_for(lambda: words in notes(cluster, plural, name).get("gantline.io/refused", ""), f"{words}: {notes(cluster, plural, name)}")
 
 
-def fill(cluster: KubernetesCluster, scheduler: Scheduler, folder: Path, pods: int) -> None:
-    """Keep so many devices busy until `finish`."""
-    create(cluster, "jobs", "first", job(WAITS.format(folder=folder), pods=pods))
-    becomes(scheduler, "first", "running")
+def says_nothing(cluster: KubernetesCluster, plural: str, name: str) -> None:
+    wait_for(lambda: "gantline.io/refused" not in notes(cluster, plural, name), "removal of the refusal")
 
 
 def test_a_job_that_waits_is_edited_to_a_size_that_fits_and_runs(serve: Services, cluster: KubernetesCluster, tmp_path: Path) -> None:
     scheduler = serve()
     fill(cluster, scheduler, tmp_path, pods=3)
-    create(cluster, "jobs", "second", job(WAITS.format(folder=tmp_path), pods=2))
+    create(cluster, "jobs", "second", job(waits(tmp_path), pods=2))
     number = submitted(cluster, scheduler, "jobs", "second").id
     edit(cluster, "jobs", "second", spec={"parallelism": 1})
     second = becomes(scheduler, "second", "running")
@@ -94,20 +77,19 @@ def test_a_pytorchjob_that_waits_is_moved_to_another_queue_with_another_priority
     serve: Services, cluster: KubernetesCluster, tmp_path: Path
 ) -> None:
     scheduler = serve()
-    fill(cluster, scheduler, tmp_path, pods=4)
+    fill(cluster, scheduler, tmp_path)
     create(cluster, "pytorchjobs", "train", workers(2))
     old = submitted(cluster, scheduler, "pytorchjobs", "train").id
     edit(cluster, "pytorchjobs", "train", queue="urgent", notes={"priority": "9"})
-    wait_for(lambda: [one.state for one in named(scheduler, "train")] == ["cancelled", "pending"], "one that is cancelled and a new one")
-    new = named(scheduler, "train")[1]
+    new = go(scheduler, "train", "cancelled", "pending")[1]
     assert (new.queue, new.priority, new.gpus) == ("urgent", 9.0, 2)
     wait_for(lambda: notes(cluster, "pytorchjobs", "train").get("gantline.io/job") == new.id, f"number {new.id} instead of {old}")
     finish(tmp_path)
-    wait_for(lambda: [one.state for one in named(scheduler, "train")] == ["cancelled", "succeeded"], "its end")
+    go(scheduler, "train", "cancelled", "succeeded")
 
 
 def test_new_bounds_of_an_elastic_mpijob_act_while_it_runs(serve: Services, cluster: KubernetesCluster, tmp_path: Path) -> None:
-    scheduler, line = serve("voda.elastic_fifo"), WAITS.format(folder=tmp_path)
+    scheduler, line = serve("voda.elastic_fifo"), waits(tmp_path)
     create(cluster, "mpijobs", "elastic", voda(1, 4, line))
     wait_for(lambda: len(becomes(scheduler, "elastic", "running").devices) == 4, "all devices")
     edit(cluster, "mpijobs", "elastic", spec=voda(1, 2, line))
@@ -123,28 +105,27 @@ def test_what_a_job_cannot_become_while_it_runs_is_said_and_acts_when_it_is_susp
     serve: Services, cluster: KubernetesCluster, tmp_path: Path
 ) -> None:
     scheduler = serve()
-    create(cluster, "pytorchjobs", "train", workers(2, WAITS.format(folder=tmp_path)))
+    create(cluster, "pytorchjobs", "train", workers(2, waits(tmp_path)))
     first = becomes(scheduler, "train", "running")
     edit(cluster, "pytorchjobs", "train", notes={"priority": "9"})
     says(cluster, "pytorchjobs", "train", "it runs as it was submitted; priority")
     edit(cluster, "pytorchjobs", "train", notes={"priority": None})
-    wait_for(lambda: "gantline.io/refused" not in notes(cluster, "pytorchjobs", "train"), "its withdrawal")
+    says_nothing(cluster, "pytorchjobs", "train")
     edit(cluster, "pytorchjobs", "train", queue="other")
     says(cluster, "pytorchjobs", "train", "queue: as it is now when it is next suspended")
     assert becomes(scheduler, "train", "running").epoch == first.epoch  # none of this has stopped it
     scheduler.request([first.id], Action.REQUEUE)
-    wait_for(lambda: [one.state for one in named(scheduler, "train")] == ["cancelled", "running"], "a new job")
-    assert named(scheduler, "train")[1].queue == "other"
+    assert go(scheduler, "train", "cancelled", "running")[1].queue == "other"
     assert "gantline.io/refused" not in notes(cluster, "pytorchjobs", "train")
     finish(tmp_path)
-    wait_for(lambda: named(scheduler, "train")[1].state == "succeeded", "its end")
+    go(scheduler, "train", "cancelled", "succeeded")
 
 
 def test_a_size_that_the_cluster_does_not_have_is_refused_at_the_object_and_the_job_stays(
     serve: Services, cluster: KubernetesCluster, tmp_path: Path
 ) -> None:
     scheduler = serve()
-    fill(cluster, scheduler, tmp_path, pods=4)
+    fill(cluster, scheduler, tmp_path)
     create(cluster, "pytorchjobs", "train", workers(2))
     number = submitted(cluster, scheduler, "pytorchjobs", "train").id
     edit(cluster, "pytorchjobs", "train", spec=workers(99))
@@ -153,7 +134,7 @@ def test_a_size_that_the_cluster_does_not_have_is_refused_at_the_object_and_the_
     assert (one.id, one.gpus) == (number, 2)
     edit(cluster, "pytorchjobs", "train", spec=workers(3))
     wait_for(lambda: (found := known(scheduler, "train")) is not None and found.gpus == 3, "three devices")
-    wait_for(lambda: "gantline.io/refused" not in notes(cluster, "pytorchjobs", "train"), "removal of the refusal")
+    says_nothing(cluster, "pytorchjobs", "train")
     finish(tmp_path)
     becomes(scheduler, "train", "succeeded")
 
@@ -165,8 +146,7 @@ def test_one_that_was_cancelled_here_is_submitted_anew_when_its_size_is_edited(s
     becomes(scheduler, "long", "cancelled")
     wait_for(lambda: shown(cluster, "jobs", "long")["spec"]["parallelism"] == 0, "its suspension")
     edit(cluster, "jobs", "long", spec={"parallelism": 3})
-    wait_for(lambda: [one.state for one in named(scheduler, "long")] == ["cancelled", "running"], "a new job")
-    assert named(scheduler, "long")[1].gpus == 3
+    assert go(scheduler, "long", "cancelled", "running")[1].gpus == 3
 
 
 def made(value: dict[str, Any]) -> tuple[Any, ...]:
@@ -180,12 +160,17 @@ def made(value: dict[str, Any]) -> tuple[Any, ...]:
     return spec.get("parallelism"), (spec.get("runPolicy") or {}).get("suspend"), roles, ours
 
 
+def left_alone(cluster: KubernetesCluster, name: str, count: int) -> None:
+    """A PyTorchJob is as its owner made it."""
+    wait_for(lambda: made(shown(cluster, "pytorchjobs", name)) == (None, None, {"Worker": (count, None)}, []), f"{name} as it was")
+
+
 @pytest.mark.parametrize("is_served", [True, False], ids=["while it is served", "while no service is there"])
 def test_without_its_label_one_that_waits_is_left_as_its_owner_made_it(
     serve: Services, cluster: KubernetesCluster, tmp_path: Path, is_served: bool
 ) -> None:
     scheduler = serve()
-    fill(cluster, scheduler, tmp_path, pods=4)
+    fill(cluster, scheduler, tmp_path)
     create(cluster, "jobs", "plain", job("true", pods=2))
     create(cluster, "pytorchjobs", "train", workers(3))
     submitted(cluster, scheduler, "jobs", "plain")
@@ -198,7 +183,7 @@ def test_without_its_label_one_that_waits_is_left_as_its_owner_made_it(
     becomes(scheduler, "plain", "cancelled")
     becomes(scheduler, "train", "cancelled")
     wait_for(lambda: made(shown(cluster, "jobs", "plain")) == (2, None, {}, []), "the Job as it was")
-    wait_for(lambda: made(shown(cluster, "pytorchjobs", "train")) == (None, None, {"Worker": (3, None)}, []), "the PyTorchJob as it was")
+    left_alone(cluster, "train", 3)
     finish(tmp_path)
     becomes(scheduler, "first", "succeeded")
 
@@ -207,26 +192,26 @@ def test_without_its_label_one_that_runs_gives_its_devices_back_and_with_it_is_t
     serve: Services, cluster: KubernetesCluster, tmp_path: Path
 ) -> None:
     scheduler = serve()
-    create(cluster, "pytorchjobs", "train", workers(4, WAITS.format(folder=tmp_path)))
+    create(cluster, "pytorchjobs", "train", workers(4, waits(tmp_path)))
     becomes(scheduler, "train", "running")
     create(cluster, "jobs", "next", job("true", pods=4))
     submitted(cluster, scheduler, "jobs", "next")
     edit(cluster, "pytorchjobs", "train", queue=None)
     becomes(scheduler, "train", "cancelled")
-    wait_for(lambda: made(shown(cluster, "pytorchjobs", "train")) == (None, None, {"Worker": (4, None)}, []), "the object as it was")
+    left_alone(cluster, "train", 4)
     becomes(scheduler, "next", "succeeded")
     assert set(nodes_of(cluster, "train")) <= {""}  # its controller makes pods for another scheduler, which there is none of here
     edit(cluster, "pytorchjobs", "train", queue="research")
-    wait_for(lambda: [one.state for one in named(scheduler, "train")] == ["cancelled", "running"], "a new job")
+    go(scheduler, "train", "cancelled", "running")
     finish(tmp_path)
-    wait_for(lambda: named(scheduler, "train")[1].state == "succeeded", "its end")
+    go(scheduler, "train", "cancelled", "succeeded")
 
 
 def test_what_was_edited_or_deleted_while_no_service_was_there_is_seen_by_the_next(
     serve: Services, cluster: KubernetesCluster, tmp_path: Path
 ) -> None:
     scheduler = serve()
-    fill(cluster, scheduler, tmp_path, pods=4)
+    fill(cluster, scheduler, tmp_path)
     for name in ("smaller", "deleted"):
         create(cluster, "jobs", name, job("true", pods=2))
         submitted(cluster, scheduler, "jobs", name)
@@ -290,7 +275,7 @@ def test_an_edit_in_the_instant_in_which_it_is_suspended_or_admitted_is_kept_and
 ) -> None:
     scheduler = serve()
     met = just_before(is_meant, lambda: edit(cluster, plural, "train", spec=size(2)[plural]))
-    create(cluster, plural, "train", of_size(plural, 3, WAITS.format(folder=tmp_path)))
+    create(cluster, plural, "train", of_size(plural, 3, waits(tmp_path)))
     wait_for(lambda: (found := known(scheduler, "train")) is not None and found.gpus == 2, "the size that its owner wrote")
     wait_for(lambda: len(becomes(scheduler, "train", "running").devices) == 2, "as many devices")
     assert met
@@ -301,14 +286,14 @@ def test_an_edit_in_the_instant_in_which_it_is_suspended_or_admitted_is_kept_and
 
     wait_for(lambda: pods() == 2, "as many pods")
     finish(tmp_path)
-    wait_for(lambda: [one.state for one in named(scheduler, "train")] == ["succeeded"], "its end, as one job that did not fail")
+    go(scheduler, "train", "succeeded")
 
 
 def test_an_edit_in_the_instant_in_which_it_is_let_go_is_kept(
     serve: Services, cluster: KubernetesCluster, tmp_path: Path, just_before: Any
 ) -> None:
     scheduler = serve()
-    fill(cluster, scheduler, tmp_path, pods=4)
+    fill(cluster, scheduler, tmp_path)
     create(cluster, "pytorchjobs", "train", workers(3))
     submitted(cluster, scheduler, "pytorchjobs", "train")
 
@@ -317,7 +302,7 @@ def test_an_edit_in_the_instant_in_which_it_is_let_go_is_kept(
 
     met = just_before(lets_go, lambda: edit(cluster, "pytorchjobs", "train", spec=size(2)["pytorchjobs"]))
     edit(cluster, "pytorchjobs", "train", queue=None)
-    wait_for(lambda: made(shown(cluster, "pytorchjobs", "train")) == (None, None, {"Worker": (2, None)}, []), "the edited PyTorchJob")
+    left_alone(cluster, "train", 2)
     assert met
     finish(tmp_path)
 
@@ -326,7 +311,7 @@ def test_an_annotation_of_ours_that_was_spoilt_by_hand_is_answered_and_keeps_not
     serve: Services, cluster: KubernetesCluster, tmp_path: Path
 ) -> None:
     scheduler = serve()
-    fill(cluster, scheduler, tmp_path, pods=4)
+    fill(cluster, scheduler, tmp_path)
     for plural, name in (("jobs", "plain"), ("pytorchjobs", "train"), ("pytorchjobs", "left")):
         create(cluster, plural, name, of_size(plural, 2, "true"))
         submitted(cluster, scheduler, plural, name)
@@ -334,8 +319,8 @@ def test_an_annotation_of_ours_that_was_spoilt_by_hand_is_answered_and_keeps_not
         says(cluster, plural, name, "gantline.io/made cannot be read")
     edit(cluster, "pytorchjobs", "left", queue=None)
     becomes(scheduler, "left", "cancelled")
-    wait_for(lambda: made(shown(cluster, "pytorchjobs", "left")) == (None, None, {"Worker": (2, None)}, []), "the object without marks")
+    left_alone(cluster, "left", 2)
     finish(tmp_path)
     for plural, name in (("jobs", "plain"), ("pytorchjobs", "train")):
         becomes(scheduler, name, "succeeded")
-        wait_for(lambda plural=plural, name=name: "gantline.io/refused" not in notes(cluster, plural, name), "removal of the answer")
+        says_nothing(cluster, plural, name)

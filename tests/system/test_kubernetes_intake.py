@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from tests.system.kubernetes import KubernetesCluster, missing, wait_for
 from tests.system.kubernetes_objects import (
-    WAITS,
     Services,
     becomes,
-    cluster_with_controllers,
     create,
     delete,
+    fill,
     finish,
     job,
     nodes_of,
@@ -21,7 +19,8 @@ from tests.system.kubernetes_objects import (
     shown,
     template,
     uids_of,
-)  # fmt: skip
+    waits,
+)
 
 from gantline.core.inputs import Action
 from gantline.live.runners.kubernetes.access import path_of
@@ -29,22 +28,9 @@ from gantline.live.runners.kubernetes.access import path_of
 pytestmark = pytest.mark.skipif(bool(missing()), reason=missing())
 
 
-@pytest.fixture(scope="module")
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KubernetesCluster]:
-    with cluster_with_controllers(tmp_path_factory.mktemp("kubernetes")) as found:
-        yield found
-
-
-@pytest.fixture
-def serve(cluster: KubernetesCluster, tmp_path: Path) -> Iterator[Services]:
-    services = Services(cluster, tmp_path)
-    yield services
-    services.clear()
-
-
 def test_a_plain_job_waits_its_turn_runs_where_the_plan_says_and_ends(serve: Services, cluster: KubernetesCluster, tmp_path: Path) -> None:
     scheduler = serve()
-    create(cluster, "jobs", "first", job(WAITS.format(folder=tmp_path), pods=3), priority="7")
+    create(cluster, "jobs", "first", job(waits(tmp_path), pods=3), priority="7")
     first = becomes(scheduler, "first", "running")
     assert (first.queue, first.gpus, first.priority) == ("research", 3, 7)
     held = sorted(device.partition(":")[0] for device in first.devices)
@@ -95,8 +81,7 @@ def test_the_next_service_goes_on_with_what_was_admitted_and_what_waits(
     serve: Services, cluster: KubernetesCluster, tmp_path: Path
 ) -> None:
     scheduler = serve()
-    create(cluster, "jobs", "runs", job(WAITS.format(folder=tmp_path), pods=4))
-    becomes(scheduler, "runs", "running")
+    fill(cluster, scheduler, tmp_path, name="runs")
     create(cluster, "jobs", "waits", job("true"))
     becomes(scheduler, "waits", "pending")
     wait_for(lambda: "gantline.io/job" in notes(cluster, "jobs", "waits"), "the number of the one that waits")
@@ -131,7 +116,7 @@ def test_what_cannot_be_run_is_refused_in_words_at_the_object(serve: Services, c
 
 def test_one_that_is_preempted_is_held_and_admitted_again(serve: Services, cluster: KubernetesCluster, tmp_path: Path) -> None:
     scheduler = serve("srtf")
-    create(cluster, "jobs", "long", job(WAITS.format(folder=tmp_path), pods=4), resumes="true", estimate="2h")
+    create(cluster, "jobs", "long", job(waits(tmp_path), pods=4), resumes="true", estimate="2h")
     becomes(scheduler, "long", "running")
     assert nodes_of(cluster, "long") == ["a", "a", "b", "b"]
     create(cluster, "jobs", "short", job("true", pods=2), estimate="10s")
@@ -143,8 +128,7 @@ def test_one_that_is_preempted_is_held_and_admitted_again(serve: Services, clust
 
 def test_one_that_is_started_by_hand_is_held_again(serve: Services, cluster: KubernetesCluster, tmp_path: Path) -> None:
     scheduler = serve()
-    create(cluster, "jobs", "big", job(WAITS.format(folder=tmp_path), pods=4))
-    becomes(scheduler, "big", "running")
+    fill(cluster, scheduler, tmp_path, name="big")
     create(cluster, "jobs", "small", job("true"))
     becomes(scheduler, "small", "pending")
     cluster.client.merge(path_of("jobs", "default", "small", "batch/v1"), {"spec": {"parallelism": 1}})
@@ -157,12 +141,12 @@ def test_a_pytorchjob_is_suspended_when_it_is_preempted_and_admitted_again(
     serve: Services, cluster: KubernetesCluster, tmp_path: Path
 ) -> None:
     scheduler = serve("srtf")
-    replicas = {role: {"replicas": count, "template": template(WAITS.format(folder=tmp_path), scheduler="")} for role, count in
+    replicas = {role: {"replicas": count, "template": template(waits(tmp_path), scheduler="")} for role, count in
                 {"Master": 1, "Worker": 3}.items()}  # fmt: skip
     create(cluster, "pytorchjobs", "train", {"pytorchReplicaSpecs": replicas}, resumes="true", estimate="2h")
     low = becomes(scheduler, "train", "running")
     assert nodes_of(cluster, "train") == ["a", "a", "b", "b"]
-    create(cluster, "jobs", "urgent", job(WAITS.format(folder=tmp_path / "urgent"), pods=2), estimate="10s")
+    create(cluster, "jobs", "urgent", job(waits(tmp_path / "urgent"), pods=2), estimate="10s")
     becomes(scheduler, "urgent", "running")
     assert shown(cluster, "pytorchjobs", "train")["spec"]["runPolicy"]["suspend"] is True
     assert nodes_of(cluster, "train") == []
@@ -177,7 +161,7 @@ def test_an_elastic_mpijob_of_voda_has_the_workers_that_the_policy_gives(
     serve: Services, cluster: KubernetesCluster, tmp_path: Path
 ) -> None:
     scheduler = serve("voda.elastic_fifo")
-    line = WAITS.format(folder=tmp_path)
+    line = waits(tmp_path)
     launcher = template(line, cpu=0, scheduler="", MIN_NUM_PROC="1", MAX_NUM_PROC="3", NUM_PROC="2", JOB_PRIORITY="0")
     replicas = {"Launcher": {"replicas": 1, "template": launcher}, "Worker": {"replicas": 1, "template": template(line, scheduler="")}}
     create(cluster, "mpijobs", "elastic", {"mpiReplicaSpecs": replicas})
@@ -190,8 +174,7 @@ def test_an_elastic_mpijob_of_voda_has_the_workers_that_the_policy_gives(
 
 def test_a_pytorchjob_that_is_unsuspended_by_hand_is_suspended_again(serve: Services, cluster: KubernetesCluster, tmp_path: Path) -> None:
     scheduler = serve()
-    create(cluster, "jobs", "big", job(WAITS.format(folder=tmp_path), pods=4))
-    becomes(scheduler, "big", "running")
+    fill(cluster, scheduler, tmp_path, name="big")
     worker = {"Worker": {"replicas": 1, "template": template("true", scheduler="")}}
     create(cluster, "pytorchjobs", "small", {"pytorchReplicaSpecs": worker})
     becomes(scheduler, "small", "pending")

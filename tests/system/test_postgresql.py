@@ -8,7 +8,7 @@ from pathlib import Path
 import psycopg
 import pytest
 from tests.live.service.asking import cancel, started, succeed
-from tests.live.service.conftest import Running, until
+from tests.live.service.conftest import Running, serving, until
 from tests.live.specs import replays
 from tests.live.store_contract import StoreContract, job
 from tests.system.postgres import Postgres
@@ -92,7 +92,7 @@ def test_a_service_goes_on_after_a_restart_of_the_server(tmp_path: Path) -> None
     own = Postgres()
     try:
         url = own.database()
-        running = Running(Options(Home(tmp_path / "home"), devices="cpu:2", store=url)).start()
+        running = serving(tmp_path / "home", devices="cpu:2", store=url)
         client = running.client()
         long = started(client)
         own.restart()
@@ -147,14 +147,14 @@ def test_a_service_on_postgresql_goes_on_after_a_restart(url: str, tmp_path: Pat
 def test_a_server_that_was_restored_to_an_earlier_time_begins_another_life(server: Postgres, url: str, tmp_path: Path) -> None:
     """Numbers that were given out since are not given out again, and no folder of theirs is believed."""
     home = Home(tmp_path / "home")
-    first = Running(Options(home, devices="cpu:2", store=url)).start()
+    first = serving(home, devices="cpu:2", store=url)
     (done,) = first.client().submit(["true"])
     succeed(first.client(), done)
     first.stop()
     earlier = f"{url.rpartition('/')[2]}_earlier"
     with psycopg.connect(server.url(), autocommit=True) as connection:
         connection.execute(f"create database {earlier} template {url.rpartition('/')[2]}")  # type: ignore[arg-type]
-    second = Running(Options(home, store=url)).start()
+    second = serving(home, store=url)
     (lost,) = second.client().submit(["true"])
     succeed(second.client(), lost)
     second.stop()

@@ -35,13 +35,6 @@ while sys.argv[1:] and not (board / sys.argv[1]).exists():
 """
 
 
-@pytest.fixture(scope="module")
-def ray_cluster() -> Iterator[RayCluster]:
-    cluster = RayCluster(2)
-    yield cluster
-    cluster.stop()
-
-
 @pytest.fixture
 def code(tmp_path: Path) -> Path:
     """A folder with the code of a job."""

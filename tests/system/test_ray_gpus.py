@@ -5,10 +5,8 @@ Nodes declare GPUs that no machine has: what is asked here is which of them a pr
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
 from tests.live.specs import contact_of, must_succeed, until, until_running
 from tests.live.test_change_of_ranks import POLICY, gang, lines, resize, sizes
 from tests.system.ray_cluster import RayCluster
@@ -20,12 +18,7 @@ from gantline.live.runners.ray.runner import RayRunner
 from gantline.live.scheduler.scheduler import Scheduler
 from gantline.live.store.records import MemoryStore
 
-
-@pytest.fixture(scope="module")
-def ray_cluster() -> Iterator[RayCluster]:
-    cluster = RayCluster(2, gpus=3)
-    yield cluster
-    cluster.stop()
+CLUSTER = {"gpus": 3}
 
 
 def test_reports_name_the_gpus_that_ranks_really_have(tmp_path: Path, ray_cluster: RayCluster) -> None:

@@ -2,21 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from tests.system.cluster_lives import Lives
 from tests.system.ray_cluster import RayCluster
 
-NODES = 6
-
-
-@pytest.fixture(scope="module")
-def ray_cluster() -> Iterator[RayCluster]:
-    cluster = RayCluster(NODES)
-    yield cluster
-    cluster.stop()
+CLUSTER = {"nodes": 6}
 
 
 @pytest.mark.timeout(3000)

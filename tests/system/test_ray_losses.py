@@ -16,12 +16,7 @@ from gantline.live.scheduler.scheduler import Scheduler
 from gantline.live.store import SqlStore
 from gantline.live.store.records import MemoryStore
 
-
-@pytest.fixture(scope="module")
-def ray_cluster() -> Iterator[RayCluster]:
-    cluster = RayCluster(3)
-    yield cluster
-    cluster.stop()
+CLUSTER = {"nodes": 3}
 
 
 @pytest.fixture

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -15,13 +14,6 @@ from gantline.live.scheduler.scheduler import Scheduler
 from gantline.live.store import SqlStore
 
 LIVE = [name for name in POLICIES if name not in NOT_LIVE]
-
-
-@pytest.fixture(scope="module")
-def ray_cluster() -> Iterator[RayCluster]:
-    cluster = RayCluster(2)
-    yield cluster
-    cluster.stop()
 
 
 @pytest.mark.timeout(1800)

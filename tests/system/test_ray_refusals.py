@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -18,13 +17,6 @@ from gantline.live.runners.ray.runner import RayRunner
 from gantline.live.runners.runner_events import Ending
 
 ray = pytest.importorskip("ray")
-
-
-@pytest.fixture(scope="module")
-def ray_cluster() -> Iterator[RayCluster]:
-    cluster = RayCluster(2)
-    yield cluster
-    cluster.stop()
 
 
 def test_there_is_no_cluster_at_the_address(tmp_path: Path) -> None:

@@ -18,11 +18,7 @@ from gantline.live.store import SqlStore
 EPOCHS = 60
 
 
-@pytest.fixture(scope="module")
-def ray_cluster() -> Iterator[RayCluster]:
-    cluster = RayCluster(2, cpus=3)
-    yield cluster
-    cluster.stop()
+CLUSTER = {"cpus": 3}
 
 
 class Service:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
 from tests.system.ray_cluster import RayCluster
 
 from gantline.lab.experiment.grid import Grid, policies_of
@@ -32,11 +30,7 @@ class Mortal(Fifo):
 '''
 
 
-@pytest.fixture(scope="module")
-def ray_cluster() -> Iterator[RayCluster]:
-    cluster = RayCluster(1)
-    yield cluster
-    cluster.stop()
+CLUSTER = {"nodes": 1}
 
 
 def test_a_sweep_on_a_cluster_finds_what_one_here_finds(tmp_path: Path, ray_cluster: RayCluster) -> None:

@@ -104,18 +104,16 @@ def test_a_run_looks_the_same_in_the_table_and_in_every_figure(page):
 
 
 def box_of(page, figure):
-    """Where a figure is on the screen, once it is there."""
+    """Where a figure is on the screen."""
     page.evaluate(f"document.getElementById('figure-{figure}').scrollIntoView({{block: 'center'}})")
-    found = f"document.querySelector('#figure-{figure} svg.figure').getBoundingClientRect()"
-    return page.evaluate(f"(b => [b.left, b.top, b.width, b.height])({found})")
+    return page.evaluate(
+        f"(b => [b.left, b.top, b.width, b.height])(document.querySelector('#figure-{figure} svg.figure').getBoundingClientRect())"
+    )
 
 
 def drag(page, figure, begin, end):
     """Move the mouse over a figure with its button down, from one share of the width to another."""
-    page.evaluate(f"document.getElementById('figure-{figure}').scrollIntoView({{block: 'center'}})")
-    box = page.evaluate(
-        f"(b => [b.left, b.top, b.width, b.height])(document.querySelector('#figure-{figure} svg.figure').getBoundingClientRect())"
-    )
+    box = box_of(page, figure)
     steps = [("mousePressed", begin), ("mouseMoved", end), ("mouseReleased", end)]
     for kind, share in steps:
         where = {"x": box[0] + share * box[2], "y": box[1] + 0.4 * box[3]}
@@ -132,10 +130,7 @@ def test_a_drag_looks_closer_and_a_double_click_comes_back(page):
 
 
 def test_pointing_tells_values_and_a_name_takes_its_curve_away(page):
-    page.evaluate("document.getElementById('figure-jct').scrollIntoView({block: 'center'})")
-    box = page.evaluate(
-        "(b => [b.left, b.top, b.width, b.height])(document.querySelector('#figure-jct svg.figure').getBoundingClientRect())"
-    )
+    box = box_of(page, "jct")
     page.call("Input.dispatchMouseEvent", type="mouseMoved", x=box[0] + box[2] / 2, y=box[1] + box[3] / 2)
     told = page.evaluate("[...document.querySelectorAll('#figure-jct .tip:not([hidden]) div')].map(d => d.textContent)")
     assert len(told) == 4

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from tests.live.folder_bench import FolderBench, FolderExecutor
 from tests.system.slurm import Allocated, allocated, missing
 
 from gantline.lab.conformance.executor import Bench, ExecutorContract
+from gantline.lab.conformance.gangs import GangBench, GangContract
 from gantline.lab.conformance.runner import RunnerContract
 from gantline.live.runners.slurm.runner import SlurmRunner
 
@@ -56,3 +58,42 @@ class TestExecutorOnSlurm(OnSlurm, ExecutorContract):
 
 class TestRunnerOnSlurm(OnSlurm, RunnerContract):
     kind = FolderBench
+
+
+# The contract about gangs in an allocation of a real Slurm cluster of three nodes.
+
+
+class SlurmGangs(GangBench):
+    """Devices 0 and 1 are on node0, 2 and 3 on node1."""
+
+    across = (0, 2)
+    runner: SlurmRunner
+
+    def __init__(self, allocation: Allocated, home: Path) -> None:
+        self.allocation, self.home = allocation, home
+        (home / "board").mkdir()
+        super().__init__(home / "board")
+
+    def open(self) -> SlurmRunner:
+        return SlurmRunner(self.home, job=self.allocation.job)
+
+    def lose(self, name: str) -> None:
+        self.allocation.cluster.lose(name)
+
+    def away(self) -> AbstractContextManager[None]:
+        return self.allocation.cluster.without_controller()
+
+
+class TestGangsOnSlurm(GangContract):
+    seconds = 200.0
+
+    @pytest.fixture(autouse=True)
+    def _home(self, tmp_path: Path, allocation: Allocated) -> Iterator[None]:
+        self.home, self.allocation = tmp_path, allocation
+        yield
+        end_all(self.made.runner)
+
+    def bench(self) -> SlurmGangs:
+        return SlurmGangs(self.allocation, self.home)
+
+    made: SlurmGangs

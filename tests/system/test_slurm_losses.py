@@ -10,7 +10,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from tests.live.specs import ended, shell, state, until
+from tests.live.specs import becomes, ended, state, submit, until
+from tests.system.cluster_lives import Lives
 from tests.system.slurm import Allocated, allocated, missing
 
 from gantline.core.inputs import Action
@@ -44,11 +45,6 @@ def scheduling(home: Path, job: str, store: Store | None = None) -> Iterator[Sch
         scheduler.stop()
 
 
-def submitted(scheduler: Scheduler, line: str, gpus: int, **more: int) -> str:
-    (job,) = scheduler.submit(shell(line, gpus, **more), "ann")
-    return job
-
-
 def until_finish(folder: Path) -> str:
     """A rank that notes its start, and goes on until it is told to finish."""
     return f"echo $GANTLINE_EPOCH >> {folder}/began.$GANTLINE_JOB_ID; while [ ! -e {folder}/finish ]; do sleep 0.1; done"
@@ -63,7 +59,7 @@ def test_gangs_see_the_devices_that_were_chosen_for_them(tmp_path: Path, allocat
     """As Slurm names them to a step; two gangs on one node see different ones."""
     note = f"echo $CUDA_VISIBLE_DEVICES $GANTLINE_DEVICES > {tmp_path}/seen.$GANTLINE_JOB_ID; {until_finish(tmp_path)}"
     with scheduling(tmp_path / "home", allocation.job) as scheduler:
-        jobs = [submitted(scheduler, note, 1) for _ in range(6)]
+        jobs = [submit(scheduler, note, 1) for _ in range(6)]
         until(lambda: all(began(tmp_path, job) for job in jobs))
         (tmp_path / "finish").touch()
         ended(scheduler, *jobs)
@@ -74,7 +70,7 @@ def test_gangs_see_the_devices_that_were_chosen_for_them(tmp_path: Path, allocat
 
 def test_a_keeper_that_is_killed_leaves_nothing_and_its_gang_is_tried_again(tmp_path: Path, allocation: Allocated) -> None:
     with scheduling(tmp_path / "home", allocation.job) as scheduler:
-        job = submitted(scheduler, until_finish(tmp_path), 2, processes=0)
+        job = submit(scheduler, until_finish(tmp_path), 2, processes=0)
         until(lambda: began(tmp_path, job) == 2)
         (folder,) = (tmp_path / "home" / "jobs" / job).glob("[0-9]*")
         os.kill(int(read_json(str(folder / "state.json"))["pid"]), signal.SIGKILL)
@@ -87,10 +83,10 @@ def test_a_keeper_that_is_killed_leaves_nothing_and_its_gang_is_tried_again(tmp_
 @pytest.mark.parametrize("away", [5.0, pytest.param(60.0, marks=pytest.mark.long)])  # seconds
 def test_while_slurmctld_is_away_jobs_go_on_and_then_what_waited_starts(tmp_path: Path, allocation: Allocated, away: float) -> None:
     with scheduling(tmp_path / "home", allocation.job) as scheduler:
-        first = submitted(scheduler, until_finish(tmp_path), 2)
+        first = submit(scheduler, until_finish(tmp_path), 2)
         until(lambda: began(tmp_path, first) == 1)
         with allocation.cluster.without_controller():
-            second = submitted(scheduler, until_finish(tmp_path), 2)
+            second = submit(scheduler, until_finish(tmp_path), 2)
             time.sleep(away)
             assert (state(scheduler, first), began(tmp_path, second)) == ("running", 0)
         back = time.monotonic()
@@ -105,9 +101,9 @@ def test_a_node_that_is_drained_takes_no_gangs_until_it_is_resumed(tmp_path: Pat
     with scheduling(tmp_path / "home", allocation.job) as scheduler:
         allocation.cluster.run("scontrol", "update", "NodeName=node0", "State=DRAIN", "Reason=test")
         until(lambda: not any(device.up for device in scheduler.view().devices if device.node == "node0"))
-        small = [submitted(scheduler, until_finish(tmp_path), 1) for _ in range(4)]
+        small = [submit(scheduler, until_finish(tmp_path), 1) for _ in range(4)]
         until(lambda: all(began(tmp_path, job) for job in small))
-        late = submitted(scheduler, until_finish(tmp_path), 1)
+        late = submit(scheduler, until_finish(tmp_path), 1)
         allocation.cluster.run("scontrol", "update", "NodeName=node0", "State=RESUME")
         until(lambda: began(tmp_path, late))
         where = [device.partition(":")[0] for job in (*small, late) for device in scheduler.view().jobs[job].devices]
@@ -120,7 +116,7 @@ def test_a_node_that_was_drained_before_the_service_began_takes_no_gangs(tmp_pat
     allocation.cluster.run("scontrol", "update", "NodeName=node1", "State=DRAIN", "Reason=test")
     try:
         with scheduling(tmp_path / "home", allocation.job) as scheduler:
-            jobs = [submitted(scheduler, until_finish(tmp_path), 1) for _ in range(4)]
+            jobs = [submit(scheduler, until_finish(tmp_path), 1) for _ in range(4)]
             until(lambda: all(began(tmp_path, job) for job in jobs))
             where = {device.partition(":")[0] for job in jobs for device in scheduler.view().jobs[job].devices}
             assert where == {"node0", "node2"}
@@ -150,10 +146,10 @@ def test_jobs_save_when_their_allocation_ends_and_go_on_in_the_next(tmp_path: Pa
     save = f"trap 'sleep {seconds} && touch {tmp_path}/saved.$RANK; exit 15' TERM; {until_finish(tmp_path)}"
     scheduler = Scheduler(store, SlurmRunner(tmp_path / "home", job=first), "fifo")
     scheduler.start()
-    job = submitted(scheduler, save, gpus, processes=ranks)
+    job = submit(scheduler, save, gpus, processes=ranks)
     until(lambda: began(tmp_path, job) == ranks)
     cluster.run("scancel", first)
-    until(lambda: state(scheduler, job) == "pending")
+    becomes(scheduler, job, "pending")
     assert sorted(path.name for path in tmp_path.glob("saved.*")) == [f"saved.{rank}" for rank in range(ranks)]
     scheduler.stop()
     second = cluster.allocate("--gres=gpu:a100:2")
@@ -162,3 +158,18 @@ def test_jobs_save_when_their_allocation_ends_and_go_on_in_the_next(tmp_path: Pa
         (tmp_path / "finish").touch()
         ended(scheduler, job)
         assert state(scheduler, job) == "succeeded"
+
+
+# A service in a Slurm allocation is killed at random instants: no job is lost, none runs twice, and the record can be replayed.
+
+
+@pytest.mark.timeout(3000)
+@pytest.mark.parametrize(("jobs", "kills"), [(8, 3), pytest.param(30, 30, marks=pytest.mark.long)])
+def test_jobs_outlive_services_that_are_killed(tmp_path: Path, jobs: int, kills: int) -> None:
+    with allocated(tmp_path / "slurm", "--cpus-per-task=2") as allocation:
+        env = {name: allocation.cluster.env[name] for name in ("SLURM_CONF", "PATH")}
+        lives = Lives(tmp_path, "slurm", {"slurm-job": allocation.job}, seed=23, env=env)
+        lives.run(jobs, kills)
+        lives.check()
+    taken = sorted(lives.adopted)
+    print(f"{kills} kills, {len(lives.known)} jobs; adopted after {taken[len(taken) // 2]:.1f} s, at most {taken[-1]:.1f} s")

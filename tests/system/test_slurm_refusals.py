@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 from tests.system.slurm import Allocated, allocated, missing
+from tests.typed import typed
 
-from gantline.cli.main import main
 from gantline.core.errors import RefusedError, UnreachableError, UsageError
 from gantline.live.runners.slurm import commands
 from gantline.live.runners.slurm.runner import SlurmRunner
@@ -26,7 +26,7 @@ def allocation(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Allocated]:
 
 def test_there_is_no_slurm_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    assert main(["up", "--home", str(tmp_path / "home"), "--executor", "slurm", "--policy", "fifo"]) == 4
+    assert typed(f"up --home {tmp_path}/home --executor slurm --policy fifo") == 4
     said = capsys.readouterr().err
     assert "scontrol, squeue, scancel, srun: no such command on this machine" in said
     assert "salloc" in said

@@ -11,8 +11,8 @@ import pytest
 from tests.live.specs import contact_of
 from tests.system.kubernetes import KubernetesCluster, empty, kubernetes_cluster, missing, node, wait_for
 from tests.system.kubernetes_bench import context
+from tests.typed import typed
 
-from gantline.cli.main import main
 from gantline.engine.executor import Can, News, Order, Report, Verb
 from gantline.live.jobs.launch import Launch
 from gantline.live.runners.kubernetes.runner import KubernetesRunner
@@ -36,15 +36,15 @@ def test_what_runs_and_waits_is_what_the_api_shows_and_questions_are_answered(
     cluster: KubernetesCluster, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cluster.pod("waits", gpus=2, activeDeadlineSeconds=60)
-    assert main(["watch", "kubernetes", "--kubeconfig", str(cluster.kubeconfig), "--out", str(tmp_path / "now.json")]) == 0
+    assert typed(f"watch kubernetes --kubeconfig {cluster.kubeconfig} --out {tmp_path}/now.json") == 0
     look = json.loads((tmp_path / "now.json").read_text())
     jobs = {job["id"]: job for job in look["snapshot"]["jobs"]}
     assert {name: job["gpus"] for name, job in jobs.items()} == {"default/theirs": 3, "default/waits": 2}
     assert jobs["default/theirs"]["devices"] == [0, 1, 2]
     assert [one["type"] for one in look["snapshot"]["cluster"]["nodes"]] == ["a100", "a100"]
     monkeypatch.setenv("KUBECONFIG", str(cluster.kubeconfig))
-    assert main(["what-if", "--watch", "kubernetes", "--policy", "srtf", "-o", "json"]) == 0
-    assert main(["explain", "default/waits", "--snapshot", str(tmp_path / "now.json")]) == 0
+    assert typed("what-if --watch kubernetes --policy srtf -o json") == 0
+    assert typed(f"explain default/waits --snapshot {tmp_path}/now.json") == 0
 
 
 def test_a_gang_has_gpus_that_others_do_not_use(cluster: KubernetesCluster, tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from tests.system.slurm import SlurmCluster, missing, slurm_cluster
+from tests.typed import typed
 
 from gantline.cli.main import main
 from gantline.live.watch.held_against import hold_against, keep_recordings
@@ -44,7 +45,7 @@ def test_what_runs_and_waits_is_what_slurm_says_and_questions_are_answered(
     first = [slurm.submit(60, 4, "-t", "2", *hostile) for _ in range(3)]
     _running(slurm, 3)
     waits = [slurm.submit(60, 4, "-t", "5"), slurm.submit(60, 2, "-t", "1"), slurm.submit(1, 1, "--hold")]
-    assert main(["watch", "slurm", "--out", str(tmp_path / "now.json")]) == 0
+    assert typed(f"watch slurm --out {tmp_path}/now.json") == 0
     look = json.loads((tmp_path / "now.json").read_text())
     jobs = {job["id"]: job for job in look["snapshot"]["jobs"]}
     assert sorted(jobs) == sorted([*first, *waits[:2]])  # the one that is held is a note
@@ -52,7 +53,7 @@ def test_what_runs_and_waits_is_what_slurm_says_and_questions_are_answered(
     assert jobs[waits[0]]["estimate"] == 300
     assert any("JobHeldUser" in note for note in look["notes"])
     capsys.readouterr()
-    assert main(["what-if", "--watch", "slurm", "--policy", "srtf", "-o", "json"]) == 0
+    assert typed("what-if --watch slurm --policy srtf -o json") == 0
     assert main(["explain", waits[0], "--snapshot", str(tmp_path / "now.json")]) == 0
     assert "waits" in capsys.readouterr().out
 
@@ -69,13 +70,13 @@ def test_advice_changes_nothing_until_it_is_applied_and_then_slurm_has_that_orde
         return slurm.run("squeue", "-h", "-t", "pending", "--sort=-p,i", "-o", "%i").split()
 
     assert order() == [long, short]
-    assert main(["watch", "slurm", "--advise", "sjf"]) == 0
+    assert typed("watch slurm --advise sjf") == 0
     assert f"scontrol update JobId={short} Priority=" in capsys.readouterr().out
     assert order() == [long, short]
-    assert main(["watch", "slurm", "--advise", "sjf", "--apply"]) == 0
+    assert typed("watch slurm --advise sjf --apply") == 0
     assert order() == [short, long]
     capsys.readouterr()
-    assert main(["watch", "slurm", "--advise", "sjf"]) == 0
+    assert typed("watch slurm --advise sjf") == 0
     assert "nothing to change" in capsys.readouterr().out
 
 
@@ -103,7 +104,7 @@ def test_nine_of_ten_starts_come_by_their_p90(slurm: SlurmCluster, tmp_path: Pat
 def test_a_recording_of_the_script_is_the_same_look(slurm: SlurmCluster, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     slurm.submit(60, 2, "-t", "2")
     _running(slurm, 1)
-    assert main(["watch", "slurm", "--script"]) == 0
+    assert typed("watch slurm --script") == 0
     (tmp_path / "make.sh").write_text(capsys.readouterr().out)
     (tmp_path / "now.txt").write_text(slurm.run("sh", str(tmp_path / "make.sh")))
     assert main(["forecast", "--watch", f"slurm:{tmp_path / 'now.txt'}"]) == 0

@@ -96,23 +96,6 @@ class TestGavel:
         assert set(frame["arrival"]) == {0}
         assert set(frame["duration"] / 3600) == {1, 2, 3, 4}
 
-    @pytest.mark.parametrize(
-        ("field", "given"),
-        [
-            ("throughputs", {"throughputs": {"v100": {}}}),
-            ("throughputs", {"throughputs": 3}),
-            ("device", {"throughputs": {"p100": {}}}),
-            ("mean_gap", {"mean_gap": -1}),
-            ("duration", {"duration": 0}),
-            ("multi_gpu", {"multi_gpu": "maybe"}),
-            ("jobs", {"jobs": 0}),
-            ("lam", {"lam": 900}),
-        ],
-    )
-    def test_a_mistake_names_its_setting(self, field: str, given: dict[str, object]) -> None:
-        with pytest.raises(UsageError, match=rf"setting '{field}'"):
-            generate("gavel", **given)
-
     def test_a_missing_table_is_not_found(self) -> None:
         with pytest.raises(NotFoundError, match="no file"):
             generate("gavel", throughputs="nowhere.json")
@@ -150,11 +133,6 @@ class TestBlox:
         duration = generate("blox", seed=1, jobs=2000, small=True).frame["duration"]
         assert duration.max() <= 60 * 10**2.7  # type: ignore[operator]
         assert duration.mean() == pytest.approx(3 * 3600, rel=0.06)
-
-    @pytest.mark.parametrize(("field", "value"), [("sizes", "0"), ("jobs_per_hour", 0), ("list_jobs", -1), ("load", 1), ("early", 1.5)])
-    def test_a_mistake_names_its_setting(self, field: str, value: object) -> None:
-        with pytest.raises(UsageError, match=rf"setting '{field}'"):
-            generate("blox", **{field: value})
 
 
 class TestElasticFlow:
@@ -203,10 +181,26 @@ class TestHybrid:
         alone = generate("hybrid", seed=2, jobs=4000, skew=1, only="user10").frame
         assert alone.equals(ranked.frame.filter(pl.col("user") == "user10"))
 
-    @pytest.mark.parametrize(("field", "value"), [("users", 0), ("error", -1), ("skew", "x"), ("only", "nobody"), ("load", 1)])
-    def test_mistakes_name_the_setting(self, field: str, value: object) -> None:
-        with pytest.raises(UsageError, match=f"setting '{field}'"):
-            generate("hybrid", **{"jobs": 5, field: value})  # type: ignore[arg-type]
+
+MISTAKES: dict[str, list[tuple[str, object]]] = {
+    "gavel": [
+        ("throughputs", {"v100": {}}), ("throughputs", 3), ("mean_gap", -1), ("duration", 0), ("multi_gpu", "maybe"), ("jobs", 0),
+        ("lam", 900),
+    ],
+    "blox": [("sizes", "0"), ("jobs_per_hour", 0), ("list_jobs", -1), ("load", 1), ("early", 1.5)],
+    "hybrid": [("users", 0), ("error", -1), ("skew", "x"), ("only", "nobody"), ("load", 1)],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "field", "value"), [(name, *row) for name, rows in MISTAKES.items() for row in rows])
+def test_a_mistake_names_its_setting(name: str, field: str, value: object) -> None:
+    with pytest.raises(UsageError, match=f"setting '{field}'"):
+        generate(name, **{"jobs": 5, field: value})  # type: ignore[arg-type]
+
+
+def test_a_table_without_the_device_names_that_setting() -> None:
+    with pytest.raises(UsageError, match="setting 'device'"):
+        generate("gavel", throughputs={"p100": {}})
 
 
 @pytest.mark.parametrize("name", ["gavel", "gavel-script", "blox", "elasticflow", "hybrid"])

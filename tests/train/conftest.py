@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,8 @@ from tests.train.listener import Listener, listening
 
 from gantline import train
 from gantline.train import Job, Membership
+
+LIVE_GPU = Path(__file__).parents[2] / "examples" / "live_gpu"
 
 
 @pytest.fixture
@@ -37,3 +40,14 @@ def join(tmp_path: Path) -> Iterator[Callable[..., Job]]:
 def scheduled(listener: Listener, epoch: int = 3) -> dict[str, str]:
     """The environment of a job that a service runs."""
     return {"GANTLINE_URL": listener.url, "GANTLINE_JOB_ID": "j1", "GANTLINE_JOB_TOKEN": "secret", "GANTLINE_EPOCH": str(epoch)}
+
+
+@pytest.fixture
+def parts(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+    """The modules of an example."""
+    monkeypatch.syspath_prepend(str(LIVE_GPU))
+    import predict
+
+    yield predict
+    for name in ("predict", "run", "live", "history", "measure", "workload"):
+        sys.modules.pop(name, None)

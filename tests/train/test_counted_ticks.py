@@ -8,15 +8,15 @@ from __future__ import annotations
 
 import json
 import math
-import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import pytest
 from tests.live.specs import LIMIT, end_all
+from tests.train.conftest import LIVE_GPU
 
 from gantline.engine.executor import Verb
 from gantline.live.jobs.launch import Launch
@@ -27,7 +27,6 @@ from gantline.live.store.records import MemoryStore
 from gantline.models.profiles.bundle import Bundle, Profile, SampledLine, Speed
 from gantline.traces.files.speeds import write_bundle
 
-PLACE = Path(__file__).parents[2] / "examples" / "live_gpu"
 START, RESUME, LEAVE = 31, 17, 7  # ticks
 PACE = {1: 100, 2: 60, 4: 40}  # hundredths of a tick that a step of one device takes, by the size of the gang
 TERMS = {
@@ -68,17 +67,6 @@ while [ $now -lt $due ]; do
     sleep 0.03; read now < now
 done
 """
-
-
-@pytest.fixture
-def parts(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
-    """The example's modules."""
-    monkeypatch.syspath_prepend(str(PLACE))
-    import predict
-
-    yield predict, predict.workload
-    for name in ("predict", "run", "history", "workload"):
-        sys.modules.pop(name, None)
 
 
 def profiles() -> Bundle:
@@ -200,7 +188,7 @@ def waiting(work: Any, board: Path) -> Any:
 @pytest.fixture
 def live(parts: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], dict[str, Any]]:
     """A live run of a policy."""
-    predict, workload = parts
+    predict, workload = parts, parts.workload
     write_bundle(profiles(), tmp_path / "profiles.json")
 
     def run(policy: str) -> dict[str, Any]:
@@ -223,13 +211,13 @@ def live(parts: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callabl
 def test_live_runs_take_what_was_predicted(live: Callable[[str], dict[str, Any]], parts: Any, tmp_path: Path) -> None:
     """Stops, saves and resumes under one policy, other sizes under the other."""
     names = ["srtf", "afs-l"]
-    bars = json.loads((PLACE / "terms.json").read_text())["bars"]
+    bars = json.loads((LIVE_GPU / "terms.json").read_text())["bars"]
     runs = {name: [live(name)] for name in names}
     (tmp_path / "live.json").write_text(json.dumps({"devices": "cpu:4", "terms": {**TERMS, "bars": bars}, "policies": runs}))
-    found = parts[0].compare(tmp_path, 2)
+    found = parts.compare(tmp_path, 2)
     assert any(row["epochs"] > 1 for run in runs["srtf"] for row in run["jobs"]), "some are stopped and go on"
     errors = [abs(found[name]["mean"]["whole"]) for name in names]
     assert max(errors) < bars["mean_each"]
     assert sum(errors) / len(errors) < bars["mean_average"]
     assert max(abs(found[name]["mean"]["clock"]) for name in names) < bars["clock"]
-    assert not parts[0].out_of_order(found)
+    assert not parts.out_of_order(found)

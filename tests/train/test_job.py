@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from tests.train.conftest import scheduled
 from tests.train.listener import Listener
+from tests.waiting import until
 
 from gantline import train
 from gantline.train import STOPPED, CheckpointError, Job, Membership
@@ -252,7 +253,7 @@ def test_one_request_for_a_checkpoint_is_one_checkpoint(join: Join, listener: Li
     job = join(scheduled(listener))
     walk = job.steps(10)
     next(walk)
-    assert _becomes(job.should_checkpoint)
+    until(job.should_checkpoint)
     listener.answer = {}
     job.checkpoint()
     assert not job.should_checkpoint()
@@ -263,7 +264,7 @@ def test_one_request_for_a_checkpoint_is_one_checkpoint(join: Join, listener: Li
 def test_a_newer_incarnation_ends_an_older_one(join: Join, listener: Listener) -> None:
     listener.answer = {"stop": False, "epoch": 4}
     job = join(scheduled(listener, epoch=3))
-    assert _becomes(job.should_stop)
+    until(job.should_stop)
 
 
 @pytest.mark.parametrize("answer", [{"stop": 1, "save": "yes", "lease": -4, "gpus": True, "batch": -3, "epoch": "x"}, [], "no", None])
@@ -279,7 +280,7 @@ def test_a_service_that_is_away_costs_nothing_and_hears_all_when_it_is_back(join
     job = join(scheduled(listener))
     for step in job.steps(50):
         job.report(loss=float(step))
-    assert _becomes(lambda: job.orders.wire is not None and job.orders.wire.failures > 0)
+    until(lambda: job.orders.wire is not None and job.orders.wire.failures > 0)
     assert not job.orders.wire.flush(60.0)  # it does not wait for one that is away
     listener.code = 200
     assert listener.wait_for(lambda body: body.get("loss") == 49.0 and body.get("done") == 50.0)
@@ -371,13 +372,3 @@ def test_the_environment_of_a_runner_is_read(tmp_path: Path) -> None:
     member = Membership.read(told, folder=tmp_path)
     assert (member.url, member.job, member.devices, member.gpus) == ("http://127.0.0.1:8000", "j7", ("gpu:0", "gpu:1"), 2)
     assert (member.rank, member.world, member.restarts, member.folder, member.is_scheduled) == (1, 2, 4, tmp_path, True)
-
-
-def _becomes(holds: Callable[[], bool], seconds: float = 60.0) -> bool:
-    """Whether something becomes true within a generous time."""
-    waiting = threading.Event()
-    for _ in range(int(seconds / 0.01)):
-        if holds():
-            return True
-        waiting.wait(0.01)
-    return False

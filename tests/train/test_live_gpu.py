@@ -2,29 +2,15 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.train.conftest import LIVE_GPU
 
 from gantline.core.errors import NotFoundError
 from gantline.models.profiles.bundle import Bundle, Profile, SampledLine, Speed
 from gantline.traces.files.speeds import default_bundle
-
-PLACE = Path(__file__).parents[2] / "examples" / "live_gpu"
-
-
-@pytest.fixture
-def parts(monkeypatch: pytest.MonkeyPatch) -> Any:
-    """The example's modules."""
-    monkeypatch.syspath_prepend(str(PLACE))
-    import predict
-
-    yield predict
-    for name in ("predict", "run", "live", "history", "measure", "workload"):
-        sys.modules.pop(name, None)
-
 
 #: by folder and policy, of the mean completion time: measured, the clock's error, and what is left of it with the run's own times
 PUBLISHED = {
@@ -57,7 +43,7 @@ def test_the_published_errors_follow_from_the_published_measurements(
     parts: Any, tmp_path: Path, folder: str, count: int | None, draws: int, whole: dict[str, dict[str, float]]
 ) -> None:
     for name in ("profiles.json", "live.json"):
-        (tmp_path / name).write_text((PLACE / "measured" / folder / name).read_text(encoding="utf-8"), encoding="utf-8")
+        (tmp_path / name).write_text((LIVE_GPU / "measured" / folder / name).read_text(encoding="utf-8"), encoding="utf-8")
     published = dict([*PUBLISHED[folder].items()][:count])
     found = {name: one["mean"] for name, one in parts.compare(tmp_path, draws, only=list(published)).items()}
     assert {

@@ -40,22 +40,6 @@ class Grant:
     fluid: tuple[tuple[int, float], ...] = ()  # per item of a time share: (row of its option, devices' worth), on no device in particular
 
     @property
-    def kind(self) -> str:
-        """What kind of grant it is; see `gantline.engine.commit.kinds`."""
-        if self.fluid:
-            return "share of time"
-        if self.workers:
-            return "parts"
-        if self.shared:
-            return "shared"
-        return "exact" if self.items[0].devices else "gang"
-
-    @property
-    def shares_openly(self) -> bool:
-        """Whether it shares its devices with all that do the same, without a group."""
-        return self.shared and self.items[0].group < 0
-
-    @property
     def assignment(self) -> Assignment:
         """What the plan said (the first share, where there are several)."""
         return self.items[0]

@@ -14,8 +14,7 @@ import numpy as np
 from gantline.core.arrays import Ints
 from gantline.core.columns import FREE, HOST_RESOURCES, Option
 from gantline.core.phases import RUNNING, STARTING
-from gantline.engine.commit.transitions import Transitions
-from gantline.engine.gang import settle
+from gantline.engine.gang import begin, settle
 from gantline.engine.grants import Grants
 from gantline.engine.holdings import Holding
 from gantline.engine.log import Interval
@@ -103,25 +102,26 @@ class DeviceRules:
     def _move(self, places: dict[int, tuple[int, ...]]) -> Ints:
         """All of them leave, then each takes its place."""
         state, t = self.state, self.t
-        transitions = Transitions(state, self.holdings)
         fresh = {row for row in places if self._just_begun(row)}
         before: dict[int, Holding] = {}
         for row in places:
             if row not in fresh:
                 note_saves(state, row)
                 settle(t.F, t.I, row, state.now)
-            before[row] = self.holdings.give_back(row)
+            before[row] = self.holdings.of(row)
+            self.holdings.give_back(row)
+        acts = {}
         for row, devices in places.items():
-            target = Holding(before[row].option, devices)
+            option, had = before[row].option, len(before[row].devices)
+            self.holdings.take(row, Holding(option, devices))
             if row in fresh:
-                self.holdings.take(row, target)
                 first = int(state.log.LI[Interval.OFFSET, t.jobs.interval[row]])
                 state.log.LD[first : first + len(devices)] = devices
             else:
-                transitions.start_elsewhere(row, before[row], target)
-        acts = transitions.acts
+                state.log.reserve(8, t.D.shape[1] + 8)
+                acts[row] = begin(state.matrices, row, option, had, False, False, state.now, state.rules, 0.0, state.log.columns)
         if self.grants.speeds.about_costs and acts:
-            self.grants.speeds.pay(np.array(list(acts)), np.array([int(act) for act in acts.values()]))
+            self.grants.speeds.pay(np.array(list(acts)), np.array(list(acts.values())))
         return np.array(sorted(places), dtype=np.int64)
 
     def _type(self, device: int) -> int:

@@ -13,9 +13,11 @@ from gantline.core.reasons import Reason
 from gantline.core.tables import Matrices
 from gantline.engine.log import Interval, LogColumns, LogSize
 from gantline.engine.settings import Amount, EngineRules, Switch
-from gantline.policies.placement.fit import NodeCounts, Picking, choose, mix, supply_for
+from gantline.models.model import Act
+from gantline.policies.placement.fit import NodeCounts, Picking, choose, mix, room, supply_for
 
-_FINISHED = int(Reason.FINISHED)
+_FINISHED, _MOVED, _RESIZED = int(Reason.FINISHED), int(Reason.MOVED), int(Reason.RESIZED)
+_START, _RESUME, _RESIZE, _MOVE, _SWITCH = (int(act) for act in (Act.START, Act.RESUME, Act.RESIZE, Act.MOVE, Act.SWITCH))
 
 
 @kernel
@@ -52,6 +54,39 @@ def take(t: Matrices, row: int, option: int, nodes: Ints, counts: Ints, used: in
                 left -= 1
             device += 1
     I[Job.HELD, row] = held
+
+
+@kernel
+def take_these(t: Matrices, row: int, option: int, node: int, devices: Ints, count: int) -> None:
+    """Give the row the first so many of these devices, in this order; a gang without devices gets a place on the node."""
+    I, D, last = t.I, t.D, -1
+    I[Job.OPTION, row], I[Job.NODE, row], I[Job.HEAD, row], I[Job.HELD, row] = option, node, -1, count
+    I[Job.SPREAD, row] = spread_of(D, devices, count) if count > 0 else int(node >= 0)
+    if node >= 0:
+        take_beside(t.OF, t.NF, option, node, 1)
+    for k in range(count):
+        device = devices[k]
+        if D[Device.HOLDER, device] == FREE:
+            t.NI[Node.FREE, D[Device.NODE, device]] -= 1
+        D[Device.HOLDER, device], D[Device.NEXT, device] = row, -1
+        take_beside(t.OF, t.NF, option, D[Device.NODE, device], 1)
+        if last < 0:
+            I[Job.HEAD, row] = device
+        else:
+            D[Device.NEXT, last] = device
+        last = device
+
+
+@kernel
+def spread_of(D: Ints, devices: Ints, count: int) -> int:
+    """How many nodes the first so many of these devices are on."""
+    nodes = 0
+    for k in range(count):
+        fresh = True
+        for before in range(k):
+            fresh = fresh and D[Device.NODE, devices[before]] != D[Device.NODE, devices[k]]
+        nodes += int(fresh)
+    return nodes
 
 
 @kernel
@@ -191,6 +226,41 @@ def start(t: Matrices, row: int, now: float, rules: EngineRules, log: LogColumns
 
 
 @kernel
+def begin(
+    t: Matrices, row: int, old: int, had: int, goes_on: bool, returns: bool, now: float, rules: EngineRules, switch: float, log: LogColumns
+) -> int:
+    """A row has taken its place by a plan: it starts, or leaves another for it, or goes on after a pause on some of its devices.
+
+    `old` is the option that it had on `had` devices (below zero: it waited), `switch` the cost of a turn that `returns`. Returns what it
+    pays for, a `models.model.Act`.
+    """
+    F, I, amount, act = t.F, t.I, rules.amount, _START
+    if old < 0:
+        if not np.isnan(F[Job.FIRST_START, row]):
+            act = _SWITCH if returns else _RESUME
+        start(t, row, now, rules, log)
+        if act == _SWITCH:
+            F[Job.SINCE, row] = now + price(switch, I[Job.HELD, row], amount)
+            set_due(F, row)
+        return act
+    resized = had != I[Job.HELD, row]
+    act = _RESIZE if resized and t.OI[Option.TYPE, old] == t.OI[Option.TYPE, I[Job.OPTION, row]] else _MOVE
+    close_interval(I, row, now, _RESIZED if resized else _MOVED, log)
+    F[Job.SAFE, row] = F[Job.DONE, row]
+    if goes_on:
+        I[Job.EPOCH, row] += 1
+        if I[Job.HEAD, row] >= 0:
+            F[Job.RATE, row] = rate_of(t, row)
+        open_interval(I, t.D, row, now, log)
+    else:
+        F[Job.SINCE, row] = now
+        start(t, row, now, rules, log)
+    F[Job.SINCE, row] = now + price(amount[Amount.RESIZE] if act == _RESIZE else amount[Amount.MOVE], I[Job.HELD, row], amount)
+    set_due(F, row)
+    return act
+
+
+@kernel
 def halt(F: Floats, I: Ints, row: int, now: float, reason: int, log: LogColumns) -> None:
     """The row stops on purpose: what it has done is saved. Its devices have been given back already."""
     I[Job.PREEMPTIONS, row] += 1
@@ -244,3 +314,49 @@ def find_place(t: Matrices, rules: EngineRules, row: int, option: int, reclaim: 
     """Nodes and how many devices of each, among the free ones; with `reclaim`, also among those that would be given up. 0: nowhere."""
     supply = supply_for(t.NF, t.NI, t.OF, t.OI, option, reclaim)
     return choose(supply, t.OI[Option.GPUS, option], t.OI[Option.NODES, option], manner_of(t, rules, row), NodeCounts(nodes, counts))
+
+
+@kernel
+def find_devices(t: Matrices, rules: EngineRules, row: int, option: int, kept: int, one_node: bool, scratch: Ints, devices: Ints) -> bool:
+    """List free devices for a gang after the first ones of the list, which it keeps: more from their nodes first, the rest by the rule.
+
+    Whether it fits. For a gang without devices the node is listed.
+    """
+    NI, D, nodes, counts, idle, used = t.NI, t.D, scratch[0], scratch[1], scratch[2], 0
+    supply, left = supply_for(t.NF, NI, t.OF, t.OI, option, False), t.OI[Option.GPUS, option] - kept
+    for k in range(kept):
+        node = D[Device.NODE, devices[k]]
+        count = min(room(supply, node), left)
+        if count > 0:
+            nodes[used], counts[used], idle[used] = node, count, NI[Node.FREE, node]
+            NI[Node.FREE, node] = 0  # what is left there is not enough, or not needed
+            used += 1
+            left -= count
+    fits, homes, spread = True, used, t.OI[Option.NODES, option]
+    if kept == 0 or left > 0:
+        fits = kept == 0 or spread != 1
+        if fits:
+            rest = choose(supply, left, spread if kept == 0 else 0, manner_of(t, rules, row), NodeCounts(nodes[used:], counts[used:]))
+            fits = rest > 0 and not (one_node and rest > 1)
+            used += rest
+    for k in range(homes):
+        NI[Node.FREE, nodes[k]] = idle[k]
+    if fits and t.OI[Option.GPUS, option] == 0:
+        devices[0] = nodes[0]
+    elif fits:
+        pick(t, nodes, counts, used, devices, kept)
+    return fits
+
+
+@kernel
+def pick(t: Matrices, nodes: Ints, counts: Ints, used: int, devices: Ints, first: int) -> None:
+    """List so many free devices of each node, the lowest ones, from this place of the list on."""
+    at = first
+    for k in range(used):
+        device, left = t.NI[Node.FIRST, nodes[k]], counts[k]
+        while left > 0:
+            if t.D[Device.HOLDER, device] == FREE:
+                devices[at] = device
+                at += 1
+                left -= 1
+            device += 1

@@ -13,10 +13,8 @@ import numpy as np
 from gantline.core.grant import Grant
 from gantline.core.phases import STARTING, STOPPING, Phase
 from gantline.core.reasons import Reason
-from gantline.engine.commit.granted import GrantedColumns
-from gantline.engine.commit.request import RequestReader
+from gantline.engine.commit.request import GrantedColumns, RequestReader
 from gantline.engine.commit.speeds import Speeds
-from gantline.engine.commit.turns import TurnColumns
 from gantline.engine.gang import close_interval, halt, settle
 from gantline.engine.holdings import Holdings
 from gantline.engine.option_rows import OptionRows
@@ -37,9 +35,7 @@ class Grants:
         self.fluid = Fluid(state)
         self.granted = GrantedColumns(state)
         self.requests = RequestReader(state, self.granted, self.options)
-        self.turn_columns = TurnColumns()
         self.speeds = Speeds(state, self.holdings, self.granted)
-        self.slow_commits = 0  # how many commits were done one by one
         self.short_of_memory: dict[int, str] = {}  # by row: how much device memory was lacking in the present commit
         self.left: set[int] = set()  # rows that share with other rows than before
         self.touched: set[int] = set()  # rows of which the present commit may have changed the speed
@@ -63,11 +59,6 @@ class Grants:
         """Whether the end of a gang may change another's speed or grant."""
         return bool(self.by_row) or self.speeds.model is not None
 
-    @property
-    def shares_in_force(self) -> bool:
-        """Whether any row may have a share of the time."""
-        return self.used_fluid and any(grant.fluid for grant in self.by_row.values())
-
     def rows_with_shares(self) -> set[int]:
         """Rows that have a share of the time."""
         return {row for row, grant in self.by_row.items() if grant.fluid}
@@ -85,15 +76,7 @@ class Grants:
         if not self.used_sharing:
             self.used_sharing, self.state.tables.rate_changes = True, np.zeros(self.state.tables.F.shape[1], dtype=np.int64)
 
-    def teams(self) -> dict[frozenset[int], list[int]]:
-        """The rows that share by what is in force, per group; under the empty one those that share without a group."""
-        found: dict[frozenset[int], list[int]] = {}
-        for row, grant in self.by_row.items():
-            if grant.shared:
-                found.setdefault(grant.members[0], []).append(row)
-        return found
-
-    def company(self, row: int, grant: Grant) -> set[int]:
+    def mates(self, row: int, grant: Grant) -> set[int]:
         """Rows whose speed may depend on this one's grant: those on its devices, else those of its group."""
         return self.holdings.beside(row) if grant.shared else set().union(*grant.members)
 
@@ -114,16 +97,16 @@ class Grants:
         if self.used_fluid and row in self.by_row and self.by_row[row].fluid:
             self.fluid.close(row)
         if self.holdings.shares(row):
-            self.left.update(self.holdings.rise(row))
+            self.left |= self.holdings.beside(row)
             self.by_row.drop([row])
         else:
             self._leave(row)
-            self.holdings.give_back(row)
+        self.holdings.give_back(row)
 
     def _leave(self, row: int) -> None:
         """The row, which shares no device, has no grant any more."""
         if row in self.by_row:
-            self.left |= self.company(row, self.by_row.pop(row))
+            self.left |= self.mates(row, self.by_row.pop(row))
 
     def forget_finished(self) -> None:
         """Give back what rows that have ended held beyond plain gangs; their mates go on at another speed."""

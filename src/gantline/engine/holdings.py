@@ -7,14 +7,14 @@ each, and what it needs beside (CPUs, memory, storage bandwidth) is kept per nod
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 
-from gantline.core.arrays import Ints
-from gantline.core.columns import DOWN, FREE, HOST_RESOURCES, SHARED
+from gantline.core.arrays import Bools, Ints
+from gantline.core.columns import DOWN, FREE, HOST_RESOURCES, SHARED, Option
 from gantline.core.host_resources import SLACK
-from gantline.engine.gang import give_back
+from gantline.engine.gang import give_back, take_these
 from gantline.engine.shared_devices import (
     GANG_FIRST,
     GANG_OPTION,
@@ -23,9 +23,9 @@ from gantline.engine.shared_devices import (
     SEAT_NEXT,
     SEAT_ROW,
     SharedDevices,
-    no_seats,
+    mark_beside,
+    no_shared_devices,
     rise,
-    rise_and_list,
     sit,
     with_room,
 )
@@ -41,15 +41,17 @@ def added(one: Beside, other: Sequence[float]) -> Beside:
     return one[0] + other[0], one[1] + other[1], one[2] + other[2]
 
 
-@dataclass(frozen=True, slots=True)
-class Holding:
+class Holding(NamedTuple):
     """What one row holds, or would."""
 
     option: int  # row of the option table
     devices: tuple[int, ...] = ()  # in rank order
     node: int = -1  # of a grant without devices
     shared: bool = False
-    side: Side = ()  # (node, CPUs, GB, MB/s) beside what the option says per device
+    side: Side = ()  # of roles: (node, CPUs, GB, MB/s) beside what the option says per device
+
+
+HOLDS_NOTHING = Holding(-1)
 
 
 class Holdings:
@@ -58,9 +60,9 @@ class Holdings:
     def __init__(self, state: State) -> None:
         self.state = state
         t = state.tables
-        self._seats = no_seats(t.F.shape[1], t.D.shape[1])
-        self._marks: Ints = np.zeros(0, dtype=np.int64)  # by row; zero between uses
-        self._near: Ints = self._marks  # a list of rows
+        self._shared_devices = no_shared_devices(t.F.shape[1], t.D.shape[1])
+        self._beside: dict[int, Beside] = {}
+        self._listed: Ints = np.zeros(0, dtype=np.int64)
         self.with_parts: dict[int, Holding] = {}  # rows that own their devices, and hold something beside that no option says
         for row, grant in t.granted.items():
             option = int(t.jobs.option[row])
@@ -71,24 +73,35 @@ class Holdings:
             elif grant.side:
                 self.with_parts[row] = Holding(option, grant.devices, int(t.jobs.node[row]), side=grant.side)
 
-    def seats(self, more: int = 0) -> SharedDevices:
+    def shared_devices(self, more: int = 0) -> SharedDevices:
         """Which gangs are on which shared devices, with so many seats to spare."""
         t = self.state.tables
-        self._seats = with_room(self._seats, t.F.shape[1], t.D.shape[1], more)
-        return self._seats
+        self._shared_devices = with_room(self._shared_devices, t.F.shape[1], t.D.shape[1], more)
+        return self._shared_devices
+
+    def listed(self, devices: Sequence[int] = ()) -> Ints:
+        """A list for kernels that begins with these devices; it is always the same one, so that they are told of it once."""
+        if len(self._listed) <= self.state.tables.D.shape[1]:
+            self._listed = np.zeros(2 * self.state.tables.D.shape[1] + 1, dtype=np.int64)
+        self._listed[: len(devices)] = devices
+        return self._listed
 
     def _sit(self, row: int, option: int, devices: tuple[int, ...]) -> None:
-        sit(self.state.matrices, self.seats(len(devices)), row, option, np.array(devices, dtype=np.int64), 0, len(devices))
+        sit(self.state.matrices, self.shared_devices(len(devices)), row, option, self.listed(devices), len(devices))
 
     def shares(self, row: int) -> bool:
         """Whether the row is on devices that it shares."""
-        gang = self._seats.gang
+        gang = self._shared_devices.gang
         return row < gang.shape[1] and bool(gang[GANG_FIRST, row] >= 0)
+
+    def sharing(self, rows: Ints) -> Bools:
+        """Which of these rows are."""
+        return np.asarray(self.shared_devices().gang[GANG_FIRST][rows] >= 0)
 
     def tenants(self, device: int) -> list[int]:
         """The rows that share a device."""
-        seats, found = self._seats, []
-        seat, here = seats.seat, int(seats.device[device]) if device < len(seats.device) else -1
+        shared, found = self._shared_devices, []
+        seat, here = shared.seat, int(shared.device[device]) if device < len(shared.device) else -1
         while here >= 0:
             found.append(int(seat[SEAT_ROW, here]))
             here = int(seat[SEAT_BESIDE, here])
@@ -96,7 +109,7 @@ class Holdings:
 
     def _shared(self, row: int) -> tuple[int, ...]:
         """The devices that a row shares, in rank order."""
-        seat, here, found = self._seats.seat, int(self._seats.gang[GANG_FIRST, row]), []
+        seat, here, found = self._shared_devices.seat, int(self._shared_devices.gang[GANG_FIRST, row]), []
         while here >= 0:
             found.append(int(seat[SEAT_DEVICE, here]))
             here = int(seat[SEAT_NEXT, here])
@@ -105,7 +118,7 @@ class Holdings:
     def of(self, row: int) -> Holding:
         """What the row holds now."""
         if self.shares(row):
-            return self.gang(int(self._seats.gang[GANG_OPTION, row]), self._shared(row), shared=True)
+            return Holding(int(self._shared_devices.gang[GANG_OPTION, row]), self._shared(row), shared=True)
         found = self.with_parts.get(row)
         if found is not None:
             return found
@@ -137,24 +150,23 @@ class Holdings:
 
     def demand(self, held: Holding) -> dict[int, Beside]:
         """CPUs, memory and storage bandwidth per node."""
-        t = self.state.tables
-        found: dict[int, Beside] = {}
-        options = t.options
-        per_device = (float(options.cpus[held.option]), float(options.memory[held.option]), float(options.storage[held.option]))
-        where = [] if held.shared else ([held.node] if held.node >= 0 else [int(t.devices.node[d]) for d in held.devices])
-        if not held.side and per_device == NOTHING:  # the usual case, and a hot path: thousands of gangs at every decision
-            return dict.fromkeys(where, NOTHING)
-        for node, *amounts in [*((node, *per_device) for node in where), *held.side]:
+        each, found = self._each(held.option), dict[int, Beside]()
+        nodes = [held.node] if held.node >= 0 else self.state.tables.devices.node[list(held.devices)].tolist()
+        for node, amounts in [*((node, each) for node in nodes), *((node, amounts) for node, *amounts in held.side)]:
             found[node] = added(found.get(node, NOTHING), amounts)
         return found
 
-    def gang(self, option: int, devices: tuple[int, ...], shared: bool) -> Holding:
-        """A gang on these devices; for one that shares, what it takes beside is listed per node."""
-        owned = Holding(option, devices)
-        if not shared:
-            return owned
-        side = tuple((node, *amounts) for node, amounts in self.demand(owned).items() if amounts != NOTHING)
-        return replace(owned, shared=True, side=side)
+    def _each(self, option: int) -> Beside:
+        """What an option takes beside each device; options never change."""
+        if option not in self._beside:
+            self._beside[option] = tuple(self.state.tables.options.F[Option.CPUS : Option.CPUS + HOST_RESOURCES, option].tolist())
+        return self._beside[option]
+
+    def side(self, held: Holding) -> Side:
+        """What is to be kept of a grant on these devices: what roles take beside them, or gangs that share."""
+        if not held.shared:
+            return held.side
+        return tuple((node, *amounts) for node, amounts in self.demand(held).items() if amounts != NOTHING)
 
     def free_of(self, kind: int) -> int:
         """Free devices of a type."""
@@ -170,83 +182,85 @@ class Holdings:
         """Other rows on devices that the row shares."""
         return {other for device in self._shared(row) for other in self.tenants(device) if other != row} if self.shares(row) else set()
 
-    def first_device(self, row: int) -> int:
-        """The first device of a row that holds any."""
-        seat = int(self._seats.gang[GANG_FIRST, row]) if self.shares(row) else -1
-        return int(self._seats.seat[SEAT_DEVICE, seat] if seat >= 0 else self.state.tables.jobs.head[row])
+    def beside_any(self, rows: Ints) -> Ints:
+        """These rows and all that share a device with one of them."""
+        marks: Ints = np.zeros(self.state.tables.F.shape[1], dtype=np.int64)
+        mark_beside(self.shared_devices(), rows, marks)
+        return np.flatnonzero(marks)
 
-    def fits(self, held: Holding, company: frozenset[int], home: Holding | None = None) -> bool:
-        """Whether a row that holds nothing could take this: devices free, or shared within its company; CPUs, memory and storage there.
+    def fits(self, held: Holding, partners: frozenset[int], home: Holding | None = None) -> bool:
+        """Whether a row that holds nothing could take this: devices free, or shared within its partners; CPUs, memory and storage there.
 
         What it held until now (`home`) may be cordoned or lie on a node that drains: a gang that is there may stay.
         """
         t = self.state.tables
-        mine = set(home.devices) if home is not None else set()
-        places = {*self.nodes(mine), *(node for node, *_ in home.side), home.node} if home is not None else set()
-        for device in held.devices:
-            holder = int(t.devices.holder[device])
-            together = held.shared and holder == SHARED and company.issuperset(self.tenants(device))
-            if not (holder == FREE or (together and (device in mine or self.is_open(device))) or (holder == DOWN and device in mine)):
+        mine = () if home is None else home.devices
+        for device, holder in zip(held.devices, t.devices.holder[list(held.devices)].tolist()):
+            if holder != FREE:
+                together = held.shared and holder == SHARED and partners.issuperset(self.tenants(device))
+                if not (device in mine if holder == DOWN else together and (device in mine or self.is_open(device))):
+                    return False
+        if held.devices and not held.side and self._each(held.option) == NOTHING:
+            return True
+        for node, amounts in self.demand(held).items():
+            if t.nodes.up[node] != 1 and (home is None or node not in (*self.nodes(mine), *(at for at, *_ in home.side), home.node)):
                 return False
-        return all(
-            (t.nodes.up[node] == 1 or node in places) and (amounts == NOTHING or (t.NF[:HOST_RESOURCES, node] + SLACK >= amounts).all())
-            for node, amounts in self.demand(held).items()
-        )
+            if amounts != NOTHING and (t.NF[:HOST_RESOURCES, node] + SLACK < amounts).any():
+                return False
+        return True
 
     def take(self, row: int, held: Holding) -> None:
         """Enter what the row holds from now on; it held nothing, and `fits` returned true."""
-        t = self.state.tables
         if held.shared:
             self._sit(row, held.option, held.devices)
             return
-        for node, amounts in self.demand(held).items():
-            if amounts != NOTHING:
-                t.NF[:HOST_RESOURCES, node] -= amounts
-        t.jobs.option[row], t.jobs.node[row], t.jobs.head[row] = held.option, held.node, -1
-        t.jobs.held[row] = len(held.devices)
-        t.jobs.spread[row] = len(self.nodes(held.devices)) if held.devices else int(held.node >= 0)
-        last = -1
-        for device in held.devices:
-            if t.devices.holder[device] == FREE:
-                t.nodes.free[t.devices.node[device]] -= 1
-            t.devices.holder[device], t.devices.next[device] = row, -1
-            if last < 0:
-                t.jobs.head[row] = device
-            else:
-                t.devices.next[last] = device
-            last = device
+        take_these(self.state.matrices, row, held.option, held.node, self.listed(held.devices), len(held.devices))
+        for node, *amounts in held.side:
+            self.state.tables.NF[:HOST_RESOURCES, node] -= amounts
         if held.side:
             self.with_parts[row] = held
 
-    def rise(self, row: int) -> list[int]:
-        """The row leaves the devices that it shares. Returns the other rows there."""
-        if len(self._marks) < self.state.tables.F.shape[1]:
-            self._marks, self._near = np.zeros((2, self.state.tables.F.shape[1]), dtype=np.int64)
-        count = rise_and_list(self.state.matrices, self.seats(), row, self._marks, self._near)
-        return self._near[:count].tolist()  # type: ignore[no-any-return]
-
-    def give_back(self, row: int) -> Holding:
-        """The row gives up everything. Returns what it held."""
-        t, held = self.state.tables, self.of(row)
-        if held.shared:
-            rise(self.state.matrices, self._seats, row)
-            return held
-        self.with_parts.pop(row, None)
-        for node, *amounts in held.side:
-            t.NF[:HOST_RESOURCES, node] += amounts
+    def give_back(self, row: int) -> None:
+        """The row gives up everything."""
+        if self.shares(row):
+            rise(self.state.matrices, self._shared_devices, row)
+            return
+        held = self.with_parts.pop(row, None)
+        for node, *amounts in () if held is None else held.side:
+            self.state.tables.NF[:HOST_RESOURCES, node] += amounts
         give_back(self.state.matrices, row)
-        return held
 
     def share(self, row: int) -> None:
-        """The gang goes on where it is; from now on its company may join it there."""
+        """The gang goes on where it is; from now on its partners may join it there."""
         held = self.of(row)
         if not held.shared:
             self.give_back(row)
-            self.take(row, self.gang(held.option, held.devices, shared=True))
+            self.take(row, held._replace(shared=True))
 
     def own(self, row: int) -> None:
         """The gang goes on where it is, alone from now on (or still shared, if others are there that may not be touched)."""
         held = self.of(row)
         if held.shared and all(len(self.tenants(device)) == 1 for device in held.devices):
             self.give_back(row)
-            self.take(row, Holding(held.option, held.devices))
+            self.take(row, held._replace(shared=False))
+
+    def restyle(self, row: int, option: int, partners: frozenset[int], only_less: bool) -> bool:
+        """Another option on the same devices, if every node has what it takes beside; with `only_less` just where it takes no more."""
+        t, held = self.state.tables, self.of(row)
+        more = tuple(after - before for after, before in zip(self._each(option), self._each(held.option)))
+        if only_less and max(more) > 0.0:
+            return True
+        if not partners.issuperset(self.beside(row)):
+            return False
+        if any(more):
+            nodes, left = [held.node] if held.node >= 0 else t.devices.node[list(held.devices)].tolist(), t.NF[:HOST_RESOURCES]
+            for node in nodes:
+                left[:, node] -= more
+            if any(amount > 0.0 and left[k, node] < -SLACK for node in nodes for k, amount in enumerate(more)):
+                for node in nodes:
+                    left[:, node] += more
+                return False
+        t.jobs.option[row] = option
+        if held.shared:
+            self._shared_devices.gang[GANG_OPTION, row] = option
+        return True

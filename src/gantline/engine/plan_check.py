@@ -19,7 +19,7 @@ from gantline.core.plan import PURPOSES, Assignment, Assignments, Mode, Plan
 from gantline.core.reasons import Reason
 from gantline.core.snapshot import Snapshot
 from gantline.core.tables import Tables
-from gantline.engine.commit.requested import divides_time
+from gantline.engine.commit.request import divides_time
 from gantline.engine.regime import Regime
 
 FEW = 1024  # up to this many rows, reservations or notes are always accepted
@@ -163,8 +163,8 @@ def _check_regime(snapshot: Snapshot, table: Assignments, regime: Regime, inside
         unequal = np.flatnonzero(same & (gpus[1:] != gpus[:-1]))
         if len(unequal):
             at = int(unequal[0])
-            told = " and ".join(f"{_name(snapshot, table.job[inside[k]])} {gpus[k]}" for k in (at, at + 1))
-            raise InfeasiblePlanError(f"group {group[at]} has members of unequal sizes: {told} GPUs", fix="group jobs of one size")
+            sizes = " and ".join(f"{_name(snapshot, table.job[inside[k]])} {gpus[k]}" for k in (at, at + 1))
+            raise InfeasiblePlanError(f"group {group[at]} has members of unequal sizes: {sizes} GPUs", fix="group jobs of one size")
     starts = np.flatnonzero(np.concatenate([[True], ~same]))
     asked = np.add.reduceat(table.column("fraction")[inside], starts)
     beyond = np.flatnonzero(asked > regime.most_asked + 1e-9)

@@ -11,7 +11,7 @@ import math
 from gantline.core.columns import elapsed
 from gantline.core.grant import Grant
 from gantline.core.phases import Phase
-from gantline.core.plan import TRIAL, Assignment
+from gantline.core.plan import TRIAL
 from gantline.engine.gang import set_due, settle
 from gantline.engine.state import State
 
@@ -56,11 +56,6 @@ def _counted_from(state: State, row: int) -> float:
 def is_trial(grant: Grant | None) -> bool:
     """Whether what a gang does by this grant is discarded."""
     return grant is not None and grant.assignment.purpose == TRIAL
-
-
-def begins_again(grant: Grant | None, item: Assignment) -> bool:
-    """Whether a gang that holds something must stop before it can have this."""
-    return is_trial(grant) != (item.purpose == TRIAL)
 
 
 def note_trials(state: State) -> None:

@@ -7,12 +7,12 @@ a group (packed pairs) use the same devices, so that their common share counts o
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
 from gantline.core.grant import Grant
-from gantline.engine.commit.requested import Requested
+from gantline.core.plan import Assignment
 from gantline.engine.state import State
 
 
@@ -59,18 +59,19 @@ class Fluid:
         """Whether more was given than there is, because a node has gone."""
         return any(self.room(kind) < -1e-6 for kind in np.flatnonzero(self.used).tolist())
 
-    def give(self, wanted: Requested) -> tuple[tuple[int, float], ...] | None:
-        """Book all shares of a row, or none of them. Returns (option, devices' worth) per share."""
-        options = self.state.tables.options
+    def give(
+        self, row: int, items: Sequence[Assignment], members: Sequence[frozenset[int]], options: Sequence[int]
+    ) -> tuple[tuple[int, float], ...] | None:
+        """Book all shares of a row, or none of them: per share its group and option. Returns (option, devices' worth) of each."""
         charges: dict[int, float] = {}
         counted: dict[tuple[frozenset[int], int, int], float] = {}
         given = []
-        for item, members, option in zip(wanted.items, wanted.members, wanted.options):
-            kind, amount = int(options.type[option]), item.share * int(options.gpus[option])
+        for item, group, option in zip(items, members, options):
+            kind, amount = int(self.state.tables.options.type[option]), item.share * int(self.state.tables.options.gpus[option])
             given.append((option, amount))
             charge = amount
             if item.group >= 0:
-                account = (members, item.group, kind)
+                account = (group, item.group, kind)
                 before = max(self._groups.get(account, 0.0), counted.get(account, 0.0))
                 charge = max(0.0, amount - before)
                 counted[account] = max(before, amount)
@@ -78,7 +79,7 @@ class Fluid:
         if any(amount > self.room(kind) + 1e-6 for kind, amount in charges.items()):
             return None
         self._groups |= counted
-        self._charge(wanted.row, charges)
+        self._charge(row, charges)
         return tuple(given)
 
     def _charge(self, row: int, charges: dict[int, float]) -> None:

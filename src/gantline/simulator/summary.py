@@ -172,7 +172,6 @@ def summarise(
         "loop": simulation.loop.name,
         "loop_refused": simulation.loop.refused,
         "lost_turns": engine.turns.total,
-        "slow_commits": engine.grants.slow_commits,
         "incidents": len(engine.incidents),
         "notices": len(engine.notices),
         **({"in_charge": [(one.since, one.policy, one.why) for one in engine.in_charge]} if engine.in_charge else {}),

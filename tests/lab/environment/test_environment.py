@@ -6,18 +6,23 @@ import subprocess
 import sys
 import warnings
 from pathlib import Path
+from runpy import run_path
+from types import SimpleNamespace
 from typing import Any
 
 import gymnasium
 import numpy as np
 import pytest
 from gymnasium.utils.env_checker import check_env
+from tests.typed import typed
 
 import gantline
 from gantline.core.errors import GantlineError
+from gantline.lab.conformance import check_policy
 from gantline.lab.environment import CLUSTER_FEATURES, JOB_FEATURES, ClusterEnv, make_vec
 from gantline.lab.report.metrics.measure import ended_run
 from gantline.simulator.objective import Objective
+from gantline.traces.files.policies import load_policy
 from gantline.traces.trace import Trace
 
 SETTINGS = {"jobs": 30, "gpus": 16, "load": 1.5}
@@ -28,9 +33,9 @@ def env(act: str = "order", **more: Any) -> ClusterEnv:
     return ClusterEnv(more.pop("trace", WORKLOAD), "4x4", act=act, slots=more.pop("slots", 12), **more)
 
 
-def played(one: ClusterEnv, act: Any, seed: int = 3) -> tuple[float, dict[str, Any]]:
+def played(one: ClusterEnv, act: Any) -> tuple[float, dict[str, Any]]:
     """The return of an episode, and the last info."""
-    observation, info = one.reset(seed=0, options={"seed": seed})
+    observation, info = one.reset(seed=0, options={"seed": 3})
     total, over = 0.0, False
     while not over:
         observation, reward, terminated, truncated, info = one.step(act(observation, info))
@@ -157,3 +162,32 @@ def test_without_gymnasium_the_features_remain_and_the_environment_says_what_to_
     )
     found = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert "pip install 'gantline[learn]'" in found.stdout
+
+
+# The worked example: trained in seconds, better than FIFO and than untrained on unseen workloads, and then a policy like any other.
+
+FOLDER = Path(__file__).parents[3] / "examples" / "learned"
+LEARNED = str(FOLDER / "learned.yaml")
+
+
+@pytest.fixture(scope="module")
+def train() -> SimpleNamespace:
+    return SimpleNamespace(**run_path(str(FOLDER / "train.py")))
+
+
+def test_the_policy_decides_in_a_run_as_it_did_in_the_environment(train: SimpleNamespace) -> None:
+    seed, weights = train.UNSEEN + 5, np.array(load_policy(LEARNED).weights)  # type: ignore[attr-defined]
+    trace = Trace.generate("day", seed, **train.WORKLOAD["settings"])
+    ours, fifo = (gantline.simulate(trace, train.CLUSTER, policy).summary["average_jct"] for policy in (LEARNED, "fifo"))
+    assert train.play(weights, seed) == pytest.approx(-ours / fifo)
+
+
+def test_it_conforms(one_scenario: None) -> None:
+    report = check_policy(load_policy(LEARNED), limit=2.0)
+    assert [finding.message for finding in report.findings if finding.result == "FAILED"] == []
+    assert report.passed
+
+
+def test_weights_for_other_features_are_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    assert typed(f"simulate day --cluster 8x8 --policy {LEARNED} --set weights=1,2") == 2
+    assert "2 weights for 12 features" in capsys.readouterr().err

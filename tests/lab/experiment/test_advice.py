@@ -4,16 +4,24 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import polars as pl
 import pytest
+from tests.typed import typed
 
 from gantline import Trace, advise, compare, simulate
-from gantline.cli.main import main
 from gantline.core.cluster_spec import parse_cluster
 from gantline.core.errors import UsageError
+from gantline.lab.experiment import advice
+from gantline.lab.experiment.charts import points_against
 from gantline.lab.experiment.history import history_of
+from gantline.lab.experiment.results import doubt_of, means_of
+from gantline.lab.experiment.setting import Setting
+from gantline.lab.experiment.trace_source import TraceSource
 from gantline.lab.report.metrics import measure
+from gantline.lab.report.run_warnings import MARK, UNSTEADY
 from gantline.traces.files.clusters import grown, grown_cluster
 
 
@@ -47,7 +55,7 @@ def test_a_grown_cluster_file_goes_by_the_name_of_the_file(
     log(tmp_path, wait=5)
     (tmp_path / "racks.yaml").write_text("nodes:\n  - {count: 2, type: v100, gpus: 4, cpus: 32, rack: r1}\n", encoding="utf-8")
     words = "advise log.csv --cluster racks.yaml --policy fifo,srtf --grow 50% --prices v100=2 --workers 1 --page a.html -o json"
-    assert main(words.split()) == 0
+    assert typed(words) == 0
     told = json.loads(capsys.readouterr().out)
     assert {row["cluster"] for row in told["means"]} == {"racks.yaml", "racks.yaml +50 %"}
     assert any(sentence.startswith("racks.yaml +50 % (+50 % GPUs) in place of racks.yaml") for sentence in told["advice"])
@@ -62,25 +70,7 @@ def test_what_happened_is_no_policy_to_advise(tmp_path: Path, monkeypatch: pytes
     monkeypatch.chdir(tmp_path)
     rows = ["a,0,4,1000,21", "b,1,4,10,1", "c,2,4,10,11"]
     (tmp_path / "log.csv").write_text("job,arrival,gpus,duration,started\n" + "\n".join(rows) + "\n", encoding="utf-8")
-    assert (
-        main(
-            [
-                "advise",
-                "log.csv",
-                "--cluster",
-                "1x4",
-                "--policy",
-                "fifo,srtf",
-                "--costs",
-                "resume=100",
-                "--workers",
-                "1",
-                "--page",
-                "a.html",
-            ]
-        )
-        == 0
-    )
+    assert typed("advise log.csv --cluster 1x4 --policy fifo,srtf --costs resume=100 --workers 1 --page a.html") == 0
     told = capsys.readouterr().out
     assert "Lowest mean JCT on 1x4: srtf" in told
     assert "As it happened, mean JCT was 5.8 min (+9 % under srtf)" in told
@@ -95,15 +85,15 @@ def test_a_log_that_cannot_have_happened_here_is_left_out(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "log.csv").write_text("job,arrival,gpus,duration,started\na,0,4,100,0\nb,0,4,100,50\n", encoding="utf-8")
-    assert main(["advise", "log.csv", "--cluster", "1x4", "--policy", "fifo", "--workers", "1"]) == 0
+    assert typed("advise log.csv --cluster 1x4 --policy fifo --workers 1") == 0
     told = capsys.readouterr()
     assert "What happened is left out: jobs held 8 GPUs at second 50, and the cluster has 4" in told.out
     assert "as it happened" not in told.out.lower()
-    assert main(["compare", "log.csv", "--cluster", "1x4", "--policy", "fifo,srtf", "--workers", "1"]) == 0
+    assert typed("compare log.csv --cluster 1x4 --policy fifo,srtf --workers 1") == 0
     assert "warning: What happened is left out: jobs held 8 GPUs" in capsys.readouterr().err
-    assert main(["trace", "check", "log.csv", "--cluster", "1x4"]) == 1
+    assert typed("trace check log.csv --cluster 1x4") == 1
     assert "log.csv\t3\tstarted\tjobs held 8 GPUs" in capsys.readouterr().out
-    assert main(["trace", "check", "log.csv", "--cluster", "2x4"]) == 0
+    assert typed("trace check log.csv --cluster 2x4") == 0
 
 
 def test_what_happened_counts_the_jobs_that_the_runs_count(tmp_path: Path) -> None:
@@ -129,8 +119,7 @@ def test_what_happened_counts_the_jobs_that_the_runs_count(tmp_path: Path) -> No
 def test_a_mistake_is_told_before_anything_runs(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], options: str, code: int, said: str
 ) -> None:
-    words = ["advise", str(log(tmp_path)), "--cluster", "1x4", "--policy", "fifo,srtf", "--out", str(tmp_path / "runs")]
-    assert main([*words, *options.split()]) == code
+    assert typed(f"advise {log(tmp_path)} --cluster 1x4 --policy fifo,srtf --out {tmp_path}/runs {options}") == code
     assert said in capsys.readouterr().err
     assert not (tmp_path / "runs").exists()
 
@@ -147,8 +136,7 @@ def test_a_job_that_clusters_cannot_hold_is_told_once_before_anything_runs(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], clusters: str, said: str
 ) -> None:
     (tmp_path / "log.csv").write_text("job,arrival,gpus,duration\na,0,2,10\nb,0,9,10\n", encoding="utf-8")
-    words = ["advise", str(tmp_path / "log.csv"), "--policy", "fifo,srtf", "--grow", "0", "--out", str(tmp_path / "runs"), "--cluster"]
-    assert main([*words, *clusters.split()]) == 2
+    assert typed(f"advise {tmp_path}/log.csv --policy fifo,srtf --grow 0 --out {tmp_path}/runs --cluster {clusters}") == 2
     told = capsys.readouterr().err
     assert said in told
     assert told.count("job 'b' asks for 9 GPUs") == 1
@@ -169,8 +157,7 @@ def test_a_job_that_clusters_cannot_hold_is_told_once_before_anything_runs(
 def test_what_cannot_be_compared_is_told_before_anything_runs(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], options: str, said: str
 ) -> None:
-    words = ["compare", str(log(tmp_path)), "--cluster", "1x4", "--policy", "fifo,srtf", "--out", str(tmp_path / "runs")]
-    assert main([*words, *options.split()]) in (2, 3)
+    assert typed(f"compare {log(tmp_path)} --cluster 1x4 --policy fifo,srtf --out {tmp_path}/runs {options}") in (2, 3)
     assert said in capsys.readouterr().err
     assert not (tmp_path / "runs").exists()
 
@@ -179,8 +166,7 @@ def test_a_comparison_says_who_knew_true_durations(tmp_path: Path, capsys: pytes
     path = log(tmp_path)
     said = "srtf knew how long each job really takes; with --estimates history"
     for estimates, told in (("oracle", True), ("history", False)):
-        words = ["compare", str(path), "--cluster", "1x4", "--policy", "fifo,srtf", "--workers", "1", "--estimates", estimates]
-        assert main(words) == 0
+        assert typed(f"compare {path} --cluster 1x4 --policy fifo,srtf --workers 1 --estimates {estimates}") == 0
         assert (f"note: {said}" in capsys.readouterr().err) is told
         remarks = compare(path, "1x4", "fifo,srtf", estimates=estimates).remarks
         assert any(remark.startswith(said) for remark in remarks) is told
@@ -211,7 +197,7 @@ def test_what_really_happened_is_measured_like_a_run(tmp_path: Path) -> None:
 def test_advice_names_policy_cluster_and_money(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.chdir(tmp_path)
     log(tmp_path, wait=5)
-    assert main(["advise", "log.csv", "--cluster", "1x4", "--policy", "fifo", "--prices", "gpu=2", "--workers", "1", "-o", "json"]) == 0
+    assert typed("advise log.csv --cluster 1x4 --policy fifo --prices gpu=2 --workers 1 -o json") == 0
     told = json.loads(capsys.readouterr().out)
     rows = {(row["policy"], row["cluster"]): row["jct_mean"] for row in told["means"]}
     assert set(rows) == {("fifo", "1x4"), ("fifo", "2x4"), ("as it happened", "1x4")}
@@ -220,5 +206,79 @@ def test_advice_names_policy_cluster_and_money(tmp_path: Path, monkeypatch: pyte
     words = "2x4 (+100 % GPUs) in place of 1x4 in one run, which decides nothing: mean JCT -"
     assert any(sentence.startswith(words) for sentence in told["advice"])
     assert told["advice"][-1] == "2x4 costs 11,680 a month, +5,840 against 1x4."
-    assert main(["compare", "log.csv", "--cluster", "1x4", "--policy", "fifo,srtf", "--workers", "1", "--out", "c"]) == 0
+    assert typed("compare log.csv --cluster 1x4 --policy fifo,srtf --workers 1 --out c") == 0
     assert "as it happened" in pl.read_parquet("c/differences.parquet")["policy"].to_list()
+
+
+# Means are over seeds, doubts go by the share of seeds, and advice compares policies on the same seeds.
+
+BROKEN = "3 of 30 decisions were lost"
+
+
+def results(**columns: Any) -> pl.DataFrame:
+    """Five seeds of one policy: three gave one and the same run, the other two runs of their own."""
+    fixed = {"name": "a", "policy": "a", "load": 1.0, "seed": range(5), "hash": "", "state": "done", "log_hash": ["x", "x", "x", "y", "z"]}
+    return pl.DataFrame({**fixed, "jct_mean": [20.0, 20.0, 20.0, 30.0, 35.0], "doubts": "", **columns})
+
+
+def test_seeds_that_gave_the_same_run_weigh_as_much_as_others() -> None:
+    frame = results()
+    assert means_of(frame, ["jct_mean"])["jct_mean"].item() == 25.0
+    assert points_against(frame, "load")["value"].item() == 25.0
+    assert points_against(frame, "load")["runs"].item() == 5
+
+
+def test_a_run_that_all_seeds_repeat_has_no_interval() -> None:
+    means = means_of(results(log_hash="x", jct_mean=20.0), ["jct_mean"])
+    assert means.select("jct_mean", "runs").row(0) == (20.0, 5)
+    assert means["jct_mean_low"].is_nan().item()
+
+
+@pytest.mark.parametrize(
+    ("told", "found"),
+    [
+        (["", "", ""], ""),
+        ([UNSTEADY], UNSTEADY),
+        ([UNSTEADY, "", "", "", ""], ""),
+        ([UNSTEADY, UNSTEADY, "", ""], ""),
+        ([UNSTEADY, UNSTEADY, UNSTEADY, "", ""], f"{UNSTEADY} in 3 of 5 runs"),
+        ([BROKEN, "", ""], f"in 1 of 3 runs, in the first of them {BROKEN}"),
+        ([BROKEN], BROKEN),
+    ],
+)
+def test_a_doubt_goes_by_the_share_of_seeds(told: list[str], found: str) -> None:
+    """A queue that grows by chance in one seed in ten never voids a comparison because there are many seeds; a lost turn always does."""
+    assert doubt_of(told) == found
+
+
+def test_the_mark_goes_by_the_share_too() -> None:
+    few, most = results(doubts=[UNSTEADY, "", "", "", ""]), results(doubts=[UNSTEADY, UNSTEADY, UNSTEADY, "", ""])
+    assert [means_of(frame, ["jct_mean"])["mark"].item() for frame in (few, most)] == ["", MARK]
+    assert [points_against(frame, "load")["name"].item() for frame in (few, most)] == ["a", f"a{MARK}"]
+
+
+def advised(rows: list[tuple[str, int, float, str]]) -> str:
+    frame = pl.DataFrame(rows, schema=["policy", "seed", "jct_mean", "doubts"], orient="row")
+    own = pl.concat_str("policy", "seed").alias("log_hash")
+    frame = frame.select(
+        "policy", "seed", pl.lit("1x4").alias("cluster"), pl.lit("").alias("hash"), "jct_mean", "doubts", state=pl.lit("done"), log_hash=own
+    )
+    base = Setting(TraceSource(generator="day"), "1x4", "fifo")
+    return advice._answer(SimpleNamespace(results=frame, cases=()), base, ())[0]  # type: ignore[arg-type]
+
+
+def test_advice_never_compares_means_over_different_seeds() -> None:
+    """Policy a is unsteady in its slow seed. Without that seed it would look better than b, which is faster in every single one."""
+    seeds = [(10.0, 9.0), (11.0, 10.0), (100.0, 90.0), (12.0, 11.0)]
+    rows = [("a", seed, old, UNSTEADY if seed == 2 else "") for seed, (old, _) in enumerate(seeds)]
+    rows += [("b", seed, new, "") for seed, (_, new) in enumerate(seeds)]
+    assert advised(rows).startswith("Lowest mean JCT on 1x4: b, 30.0 s, over 4 seeds")
+    assert advised(rows[1:]).startswith("Lowest mean JCT on 1x4: b, 37.0 s, over 3 seeds")  # a failed in seed 0, so that it counts for none
+
+
+def test_advice_says_from_whom_the_best_is_not_told_apart() -> None:
+    seeds = [(10.0, 9.0, 20.0), (11.0, 11.2, 22.0), (10.0, 9.7, 19.9), (12.0, 11.0, 24.1), (11.0, 11.1, 22.0)]
+    rows = [(name, seed, row[k], "") for k, name in enumerate("abc") for seed, row in enumerate(seeds)]
+    assert advised(rows).endswith("over 5 seeds; not told apart from a.")
+    doubted = [(name, seed, value, UNSTEADY if name != "c" else "") for name, seed, value, _ in rows]
+    assert advised(doubted) == "Lowest mean JCT on 1x4: c, 21.6 s."

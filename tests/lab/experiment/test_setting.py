@@ -4,14 +4,21 @@ from __future__ import annotations
 
 import json
 import math
+import subprocess
+import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gantline.core.errors import GantlineError, NotFoundError, RefusedError, UsageError
+from gantline.core.errors import GantlineError, NotFoundError, RefusedError, TraceError, UsageError
+from gantline.lab.experiment.digest import DECIDING
+from gantline.lab.experiment.experiment import Experiment, read_experiment, write_experiment
+from gantline.lab.experiment.grid import Grid, PolicyChoice
 from gantline.lab.experiment.setting import Setting, run_setting
+from gantline.lab.experiment.sweep import run_sweep
 from gantline.lab.experiment.trace_source import TraceSource
 from gantline.systems.gavel.generator import TEMPLATES, throughput_key
 
@@ -166,3 +173,212 @@ def test_measured_speeds_and_prices_belong_to_a_run(tmp_path: Path) -> None:
     before = one.hash
     speeds.write_text(json.dumps({"v100": {key: {"null": 4.0} for key in row}}), encoding="utf-8")
     assert one.hash != before
+
+
+# Tables that a setting names: node events, measured throughputs, prices. They count by content and move with the file that names them.
+
+SPEEDS = {kind: {"('lm', 1)": {"null": speed}} for kind, speed in (("fast", 4.0), ("slow", 1.0))}
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    rows = "\n".join(f"{name},0,1,100,\"('lm', 1)\",400" for name in "ab")
+    (tmp_path / "jobs.csv").write_text(f"job,arrival,gpus,duration,throughput_key,work\n{rows}\n")
+    (tmp_path / "speeds.json").write_text(json.dumps(SPEEDS))
+    (tmp_path / "nodes.csv").write_text("time,node,event\n50,node1,down\n")
+    (tmp_path / "prices.csv").write_text("fast,3.6\nslow,1.8\n")
+    return tmp_path
+
+
+def setting_in(folder: Path, **changes: object) -> Setting:
+    base = {"trace": TraceSource(file=str(folder / "jobs.csv")), "cluster": "fast:1x1,slow:1x1", "policy": "fifo"}
+    return Setting(**(base | changes))  # type: ignore[arg-type]
+
+
+def test_measured_speeds_decide_how_long_jobs_run(folder: Path) -> None:
+    run = run_setting(setting_in(folder, throughputs=str(folder / "speeds.json")))
+    assert sorted(run.jobs["jct"].to_list()) == [100.0, 400.0]
+
+
+def test_a_node_that_fails_during_the_run(folder: Path) -> None:
+    run = run_setting(setting_in(folder, node_events=str(folder / "nodes.csv")))
+    assert "node-lost" in run.allocations["reason"]
+    assert run.summary["down_gpus"] == [(50.0, 1)]
+
+
+def test_prices_become_the_cost_in_the_results(folder: Path) -> None:
+    for prices in ("fast=3.6,slow=1.8", str(folder / "prices.csv")):
+        one = setting_in(folder, prices=prices)
+        cases = Grid(one, (PolicyChoice("fifo"),)).cases()
+        results = run_sweep(cases, folder / f"sweep-{len(prices)}").results
+        assert results["money"].to_list() == [pytest.approx(100 / 3600 * (3.6 + 1.8))]
+
+
+@pytest.mark.parametrize("field", ["throughputs", "node_events", "prices"])
+def test_the_content_counts_and_a_change_is_noticed(folder: Path, field: str) -> None:
+    file = folder / {"throughputs": "speeds.json", "node_events": "nodes.csv", "prices": "prices.csv"}[field]
+    copy = folder / f"copy{file.suffix}"
+    copy.write_text(file.read_text())
+    one, two = (setting_in(folder, **{field: str(path)}) for path in (file, copy))
+    assert one.hash == two.hash != setting_in(folder).hash
+    pinned = two.pinned()
+    copy.write_text(file.read_text() + "\n")
+    assert one.hash != setting_in(folder, **{field: str(copy)}).hash
+    with pytest.raises(RefusedError, match=f"the file of the {field} has changed"):
+        run_setting(pinned)
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "message"),
+    [
+        ({"throughputs": "nowhere.json"}, NotFoundError, "no such file"),
+        ({"node_events": "nowhere.csv"}, NotFoundError, "no such file"),
+        ({"prices": "v100"}, NotFoundError, "no such file"),
+        ({"prices": "v100=cheap"}, UsageError, "'cheap' is not a number"),
+        ({"cluster": "4x1"}, TraceError, "no node 'node9'"),
+    ],
+)
+def test_a_wrong_table_is_refused_before_anything_runs(folder: Path, change: dict[str, str], error: type, message: str) -> None:
+    (folder / "odd.csv").write_text("time,node,event\n50,node9,down\n")
+    given = {"node_events": str(folder / "odd.csv")} if "cluster" in change else {}
+    with pytest.raises(error, match=message):
+        setting_in(folder, **given, **change).check()
+
+
+def test_an_experiment_file_finds_its_tables_from_its_own_folder(folder: Path) -> None:
+    base = setting_in(folder, throughputs=str(folder / "speeds.json"), node_events=str(folder / "nodes.csv"), across_nodes=True)
+    (folder / "deep").mkdir()
+    path = write_experiment(Experiment(Grid(base, (PolicyChoice("fifo"),))), folder / "deep" / "experiment.yaml")
+    assert "throughputs: ../speeds.json" in path.read_text()
+    again = read_experiment(path).grid
+    assert [case.hash for case in again.cases()] == [case.hash for case in Grid(base, (PolicyChoice("fifo"),)).cases()]
+
+
+def test_options_of_a_foreign_format_that_are_files_move_too(folder: Path) -> None:
+    (folder / "old.trace").write_text("lm\tcmd\t.\t-s\t0\t400\t1\t1\t-1\t0\n")
+    source = TraceSource(
+        file=str(folder / "old.trace"), format="gavel", settings={"throughputs": str(folder / "speeds.json"), "device": "fast"}
+    )
+    base = setting_in(folder, trace=source)
+    (folder / "deep").mkdir()
+    path = write_experiment(Experiment(Grid(base, (PolicyChoice("fifo"),))), folder / "deep" / "experiment.yaml")
+    read = read_experiment(path).grid.base
+    assert Path(read.trace.settings["throughputs"]).samefile(folder / "speeds.json")
+    assert run_setting(read).jobs["jct"].to_list() == [100.0]
+
+
+def test_a_mistake_in_a_table_points_at_the_line_of_the_experiment(folder: Path) -> None:
+    path = folder / "experiment.yaml"
+    path.write_text("version: 1\ntrace: jobs.csv\ncluster: fast:1x1,slow:1x1\npolicies: [fifo]\nthroughputs: sped.json\n")
+    with pytest.raises(NotFoundError, match=r"experiment\.yaml:5.*no such file"):
+        read_experiment(path)
+    path.write_text("version: 1\ntrace: jobs.csv\ncluster: 2x1\npolicies: [fifo]\nacross_nodes: maybe\n")
+    with pytest.raises(UsageError, match=r"experiment\.yaml:5.*neither true nor false"):
+        read_experiment(path)
+
+
+# Stored results are those of the program that made them: every room that takes part in a run counts.
+
+_RUN = """
+import sys
+from gantline import simulate
+simulate([{"job": "a", "arrival": 0, "gpus": 1, "duration": 5}], "1x1", "srtf")
+print(*{name.split(".")[1] for name in sys.modules if name.startswith("gantline.")})
+"""
+_ONLY_SPEED = {"_alarm"}
+
+
+def test_every_room_that_a_run_goes_through_is_part_of_the_program() -> None:
+    rooms = set(subprocess.run([sys.executable, "-c", _RUN], capture_output=True, text=True, check=True).stdout.split())
+    assert "simulator" in rooms
+    assert rooms - _ONLY_SPEED <= {room.split("/")[0].removesuffix(".py") for room in DECIDING}
+
+
+# Grids: every combination once, with names that tell the runs apart; mistakes are refused before anything runs.
+
+BASE = Setting(TraceSource(generator="day", settings={"jobs": 60, "gpus": 16}), "4x4", "fifo")
+
+
+def test_all_axes_are_crossed() -> None:
+    grid = Grid(BASE, (PolicyChoice("fifo"), PolicyChoice("las")), loads=(0.5, 0.7), seeds=(1, 2, 3), vary={"round": [60, 300]})
+    cases = grid.cases()
+    assert len(cases) == len({case.hash for case in cases}) == 24
+    assert cases[0].name == "fifo load=0.5 round=60 seed=1"
+    assert cases[0].axes == {"load": 0.5, "round": 60, "seed": 1}
+    assert cases[0].setting.trace.settings["load"] == 0.5
+
+
+def test_runs_with_the_same_jobs_are_neighbours() -> None:
+    cases = Grid(BASE, (PolicyChoice("fifo"), PolicyChoice("las")), seeds=(1, 2)).cases()
+    assert [case.setting.seed for case in cases] == [1, 1, 2, 2]
+
+
+def test_a_parameter_of_one_policy_leaves_the_others_alone() -> None:
+    policies = (PolicyChoice("fifo"), PolicyChoice("tiresias", name="2d-las"))
+    cases = Grid(BASE, policies, vary={"2d-las.limits": [[3600], [3600, 7200]]}).cases()
+    assert [case.policy for case in cases] == ["fifo", "2d-las limits=3600", "2d-las limits=3600,7200"]
+    assert [dict(case.parameters) for case in cases] == [{}, {"2d-las.limits": "3600"}, {"2d-las.limits": "3600,7200"}]
+
+
+def test_a_policy_may_stand_twice_with_other_parameters() -> None:
+    policies = (PolicyChoice("las"), PolicyChoice("las", {"service": "gpu-time"}))
+    assert [case.policy for case in Grid(BASE, policies).cases()] == ["las", "las service=gpu-time"]
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        ({"policies": ()}, "policies: names no policy"),
+        ({"policies": (PolicyChoice("fifo"), PolicyChoice("fifo"))}, "policies: names fifo twice"),
+        ({"seeds": (1, 1)}, "seeds: names 1 twice"),
+        ({"vary": {"round": []}}, "round: has no values"),
+    ],
+)
+def test_empty_and_double_axes_are_refused(more: dict[str, object], message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        Grid(**({"base": BASE, "policies": (PolicyChoice("fifo"),)} | more))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("vary", "message"),
+    [
+        ({"round": ["60", "1m"]}, "vary: round: '60' and '1m' mean the same"),
+        ({"round": ["5m", "1m", "300"]}, "vary: round: '5m' and '300' mean the same"),
+        ({"las.limits": ["3600,7200", "3600.0,7200"]}, "vary: las.limits: '3600,7200' and '3600.0,7200' mean the same"),
+    ],
+)
+def test_values_that_mean_the_same_are_refused(vary: dict[str, list[str]], message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        Grid(BASE, (PolicyChoice("fifo"), PolicyChoice("tiresias", name="las")), seeds=(0, 1), vary=vary).cases()
+
+
+def test_policies_that_mean_the_same_may_stand_beside_each_other() -> None:
+    """Such as a policy and the one that a search has found, which is the same in the end."""
+    policies = (PolicyChoice("las"), PolicyChoice("las", {"service": "time"}, name="found"))
+    assert len(Grid(BASE, policies, vary={"round": ["1m", "5m"], "found.service": ["time"]}).cases()) == 4
+
+
+@pytest.mark.parametrize(
+    ("policy", "vary", "message"),
+    [
+        ("fifo", {"rund": [1]}, "did you mean 'round'"),
+        ("fifo", {"fif.backfill": ["easy"]}, "'fif' is none of the policies"),
+        ("fifo", {"fifo.backfil": ["easy"]}, "did you mean 'backfill'"),
+        ("fifo", {"cluster": ["4x4", "4y4"]}, "'4y4' is not a group of nodes"),
+        ("srft", {}, "did you mean 'srtf'"),
+    ],
+)
+def test_a_typo_anywhere_is_refused_before_anything_runs(policy: str, vary: dict[str, list[object]], message: str) -> None:
+    with pytest.raises(GantlineError, match=message):
+        Grid(BASE, (PolicyChoice(policy),), vary=vary).cases()
+
+
+def test_what_would_be_ignored_beside_an_axis_is_refused() -> None:
+    fifo = (PolicyChoice("fifo"),)
+    with pytest.raises(UsageError, match=r"vary: seed: 'seed' is an axis of its own \(give its values by --seeds\)"):
+        Grid(BASE, fifo, vary={"seed": [1, 2]})
+    with pytest.raises(UsageError, match="vary: load: 'load' is an axis of its own"):
+        Grid(BASE, fifo, loads=(0.5,), vary={"load": [1, 2]})
+    with pytest.raises(UsageError, match=r"vary: round: 'round' is varied, so that 30\.0 would be ignored \(leave one of them out\)"):
+        Grid(replace(BASE, round=30.0), fifo, vary={"round": [60, 300]}).refuse_values_beside_axes()
+    Grid(BASE, fifo, vary={"round": [60, 300], "cluster": ["4x4", "8x4"]}).refuse_values_beside_axes()

@@ -5,9 +5,11 @@ from __future__ import annotations
 import errno
 import json
 import os
+import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+import polars as pl
 import pytest
 
 from gantline.core.errors import RefusedError, UsageError
@@ -15,11 +17,14 @@ from gantline.lab import whole_files
 from gantline.lab.experiment import records
 from gantline.lab.experiment.folder import ExperimentFolder, runs_in
 from gantline.lab.experiment.grid import Case, Grid, PolicyChoice
-from gantline.lab.experiment.records import Outcome
+from gantline.lab.experiment.records import DONE, Outcome, read_record
+from gantline.lab.experiment.results import best_places
 from gantline.lab.experiment.running.processes import WorkerProcesses, choose_backend
+from gantline.lab.experiment.running.shared_inputs import files_of, pack, perform_here, take_in
 from gantline.lab.experiment.running.tasks import InThisProcess, Task, perform
 from gantline.lab.experiment.setting import Setting
-from gantline.lab.experiment.sweep import run_sweep
+from gantline.lab.experiment.sweep import Sweep, run_sweep
+from gantline.lab.experiment.sweep_page import means_section, render_sweep
 from gantline.lab.experiment.trace_source import TraceSource
 from gantline.lab.report.rundir import read_run
 
@@ -245,3 +250,101 @@ def test_an_axis_of_numbers_given_as_text_is_drawn_against(tmp_path: Path) -> No
     assert found.results["trace.jobs"].unique().sort().to_list() == [20, 30]
     assert found.results["tiresias.limits"].drop_nulls().unique().sort().to_list() == ["3600", "3600,7200"]
     assert found.plot("load", by="trace.jobs", where={"cluster": "4x4"}).panels[0].layers
+
+
+# The page of a sweep: a grid of policies and loads with intervals, and the answer before it.
+
+POLICIES = (PolicyChoice("fifo"), PolicyChoice("srtf"))
+LOADS = (0.4, 0.9)
+
+
+@pytest.fixture(scope="module")
+def swept(tmp_path_factory: pytest.TempPathFactory) -> Sweep:
+    base = Setting(TraceSource(generator="day", settings={"jobs": 40, "gpus": 16}), "4x4", "fifo")
+    return run_sweep(Grid(base, POLICIES, loads=LOADS, seeds=(0, 1, 2)).cases(), tmp_path_factory.mktemp("grid") / "s")
+
+
+def rows_of(table: str) -> list[list[str]]:
+    """The texts of the cells, row by row."""
+    rows = re.findall(r"<tr>(.*?)</tr>", table)
+    return [[re.sub("<.*?>", "", cell) for cell in re.findall(r"<t[hd][^>]*>(.*?)</t[hd]>", row)] for row in rows]
+
+
+def test_without_another_axis_metrics_stand_side_by_side(swept: Sweep) -> None:
+    at_one_load = swept.results.filter(pl.col("load") == 0.4)
+    head, *rows = rows_of(means_section(at_one_load)[0])
+    assert head[:2] == ["policy", "Mean JCT"]
+    assert [row[0] for row in rows] == ["fifo", "srtf"]
+
+
+def results(**columns: Sequence[object]) -> pl.DataFrame:
+    """A row per run, done and in no doubt unless it says otherwise."""
+    size = len(columns["policy"])
+    hashes = [str(run) for run in range(size)]
+    plain = {"seed": [0] * size, "hash": hashes, "state": ["done"] * size, "doubts": [""] * size, "log_hash": hashes}
+    found = {"policy": columns["policy"], "load": columns["load"], **plain, **columns}
+    order = ["policy", "load", "seed", "hash", "state", "doubts", "log_hash", "jct_mean"]
+    return pl.DataFrame({name: found[name] for name in order})
+
+
+def test_the_answer_says_which_policy_is_best_where() -> None:
+    policies, loads = ["fifo", "las", "fifo", "las"], [0.5, 0.5, 1.0, 1.0]
+    everywhere = results(policy=policies, load=loads, jct_mean=[2.0, 1.0, 4.0, 3.0])
+    assert best_places(everywhere) == "las has the lowest mean JCT everywhere."
+    mixed = results(policy=policies, load=loads, jct_mean=[1.0, 2.0, 4.0, 3.0])
+    assert best_places(mixed) == "fifo has the lowest mean JCT at load 0.5; las has the lowest mean JCT at load 1."
+    doubtful = results(policy=policies, load=loads, jct_mean=[2.0, 1.0, 4.0, 3.0], doubts=["", "", "", "no steady state"])
+    assert best_places(doubtful) == "las has the lowest mean JCT at load 0.5; at load 1 runs failed or are in doubt."
+    hopeless = results(policy=policies, load=loads, jct_mean=[2.0, 1.0, 4.0, 3.0], doubts=["no steady state"] * 4)
+    assert best_places(hopeless).startswith("No two policies can be compared")
+
+
+def test_the_answer_comes_before_its_doubts_and_the_grid(swept: Sweep, tmp_path: Path) -> None:
+    base = Setting(TraceSource(generator="day", settings={"jobs": 40, "gpus": 16}), "4x4", "fifo")
+    three = run_sweep(Grid(base, (*POLICIES, PolicyChoice("las")), loads=LOADS).cases(), tmp_path / "s")
+    text = render_sweep(three)
+    places = [text.index(part) for part in ('class="headline"', 'class="doubts', "4 comparisons with fifo", 'id="grid-jct_mean"')]
+    assert places == sorted(places)
+    assert text.count('class="headline"') == 1
+    assert text.count('class="headline"') < render_sweep(swept).count('class="headline"')  # two verdicts are an answer by themselves
+
+
+# A run is made where nothing of the sweep's folder is: its files are sent there, and its result is sent back.
+
+
+@pytest.fixture
+def setting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Setting:
+    (tmp_path / "far").mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "far"))
+    (tmp_path / "jobs.csv").write_text("job,arrival,gpus,duration\na,0,1,10\nb,1,2,5\nc,2,4,3\n")
+    (tmp_path / "cluster.yaml").write_text("nodes:\n- {name: n, gpus: 4}\n")
+    return Setting(TraceSource(file=str(tmp_path / "jobs.csv")), str(tmp_path / "cluster.yaml"), "srtf").pinned()
+
+
+def test_a_setting_names_its_files(setting: Setting, tmp_path: Path) -> None:
+    assert set(files_of(setting)) == {str(tmp_path / "jobs.csv"), str(tmp_path / "cluster.yaml")}
+
+
+@pytest.mark.parametrize("keep_run", [False, True])
+def test_a_result_from_afar_is_the_one_that_is_made_here(setting: Setting, tmp_path: Path, keep_run: bool) -> None:
+    key = setting.hash
+    for name in ("here", "sent"):
+        (tmp_path / name).mkdir()
+    perform(Task(setting, key, str(tmp_path / "here"), keep_run=keep_run))
+    paths = files_of(setting)
+    parcels = [pack(Path(path)) for path in paths]
+    for path in paths:
+        Path(path).rename(f"{path}.away")  # there is no such file on the other machine
+    outcome, result = perform_here(Task(setting, key, "/nowhere", keep_run=keep_run), paths, parcels)
+    assert outcome.state == DONE, outcome.message
+    for _ in range(2):  # a task that was run again replaces its result
+        take_in(result, tmp_path / "sent")
+    assert sorted(one.name for one in (tmp_path / "sent").iterdir()) == sorted(one.name for one in (tmp_path / "here").iterdir())
+    here, sent = (read_record(tmp_path / name, key) for name in ("here", "sent"))
+    assert here.jobs().equals(sent.jobs())
+    assert here.measures == sent.measures
+    assert _without_times(here.summary) == _without_times(sent.summary)
+
+
+def _without_times(summary: dict[str, object]) -> dict[str, object]:
+    return json.loads(json.dumps({name: value for name, value in summary.items() if not name.endswith("_seconds")}))

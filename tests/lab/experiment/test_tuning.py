@@ -7,9 +7,9 @@ from pathlib import Path
 
 import polars as pl
 import pytest
+from tests.typed import typed
 
 import gantline
-from gantline.cli.main import main
 from gantline.core.errors import GantlineError, RefusedError
 from gantline.lab.experiment.setting import Setting
 from gantline.lab.experiment.trace_source import TraceSource
@@ -254,17 +254,17 @@ def test_the_command_ends_with_a_table_a_sentence_a_figure_and_a_file(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     Path("planted.py").write_text(PLANTED)
-    words = ["--trace", "day", *(word for key, value in BUSY.items() for word in ("--trace-set", f"{key}={value}")), "--cluster", "4x4"]
-    asked = ["tune", "planted.py", *words, "--set", "setpoint=5:50000:log", "--trials", "2", "--seeds", "2", "--workers", "1"]
-    assert main(asked) == 0
+    day = " ".join(f"--trace-set {key}={value}" for key, value in BUSY.items())
+    asked = f"tune planted.py --trace day {day} --cluster 4x4 --set setpoint=5:50000:log --trials 2 --seeds 2 --workers 1"
+    assert typed(asked) == 0
     told = capsys.readouterr()
     assert "trial\tsetpoint\tscore\tmean-jct" in told.out
     assert "workload held back" in told.out
     assert "tuning/best.yaml, for --policy" in told.err
     assert (tmp_path / "tuning" / "figures" / "search.png").is_file()
     assert pl.read_parquet(tmp_path / "tuning" / "trials.parquet").height == 2
-    assert main(["simulate", "day", "--cluster", "8x8", "--policy", "tuning/best.yaml"]) == 0
-    assert main([*asked, "-o", "json"]) == 0
+    assert typed("simulate day --cluster 8x8 --policy tuning/best.yaml") == 0
+    assert typed(f"{asked} -o json") == 0
     assert '"held_back"' in capsys.readouterr().out
     same = gantline.tune("planted.py", {"generate": "day", "settings": BUSY}, "4x4", {"setpoint": (5, 50000, "log")}, trials=2, seeds=2)
     assert [one.scores for one in same.trials] == pl.read_parquet(tmp_path / "tuning" / "trials.parquet").select("score").rows()
@@ -273,20 +273,20 @@ def test_the_command_ends_with_a_table_a_sentence_a_figure_and_a_file(
 @pytest.mark.parametrize(
     ("words", "code", "told"),
     [
-        (["--objective", "deadlines", "--set", "setpoint=1:10"], 4, "'deadlines' cannot be answered: no job has a deadline"),
-        (["--objective", "dollars", "--set", "setpoint=1:10"], 4, "the devices have no prices"),
-        (["--objective", "fast", "--set", "setpoint=1:10"], 2, "--objective: no objective 'fast'"),
-        (["--set", "setpoint=10:1"], 2, "--set setpoint: the range '10:1' is empty"),
-        (["--set", "setpoint=1:10", "--trials", "0"], 2, "--trials: 0 trials find nothing"),
-        (["--set", "setpoint=1:10", "--hold-back", "1.5"], 2, "--hold-back: 1.5 is not a share below 1"),
-        (["--set", "setpoint=1:10", "--warmup", "auto"], 2, "--warmup auto: every trial would count other jobs"),
+        ("--objective deadlines --set setpoint=1:10", 4, "'deadlines' cannot be answered: no job has a deadline"),
+        ("--objective dollars --set setpoint=1:10", 4, "the devices have no prices"),
+        ("--objective fast --set setpoint=1:10", 2, "--objective: no objective 'fast'"),
+        ("--set setpoint=10:1", 2, "--set setpoint: the range '10:1' is empty"),
+        ("--set setpoint=1:10 --trials 0", 2, "--trials: 0 trials find nothing"),
+        ("--set setpoint=1:10 --hold-back 1.5", 2, "--hold-back: 1.5 is not a share below 1"),
+        ("--set setpoint=1:10 --warmup auto", 2, "--warmup auto: every trial would count other jobs"),
     ],
 )
 def test_a_mistake_is_one_line_before_the_search(
-    planted: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], words: list[str], code: int, told: str
+    planted: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], words: str, code: int, told: str
 ) -> None:
-    asked = ["tune", planted, "--trace", "day", "--trace-set", "jobs=20", "--cluster", "8x8", "--seeds", "2", "--workers", "1"]
-    assert main([*asked, "--out", str(tmp_path / "t"), *words]) == code
+    asked = f"tune {planted} --trace day --trace-set jobs=20 --cluster 8x8 --seeds 2 --workers 1 --out {tmp_path}/t {words}"
+    assert typed(asked) == code
     assert told in capsys.readouterr().err
 
 

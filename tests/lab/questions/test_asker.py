@@ -2,11 +2,28 @@
 
 from __future__ import annotations
 
+import threading
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar
+
 import pytest
 from tests.lab.questions.test_explain import JOBS
+from tests.live.specs import running, submit
+from tests.waiting import until
 
 from gantline.core.errors import NotFoundError, RefusedError, UsageError
-from gantline.lab.questions.asker import Asker
+from gantline.core.plan import Plan
+from gantline.core.snapshot import Snapshot
+from gantline.core.snapshot_json import decode_snapshot
+from gantline.lab.questions.asker import Asker, SharedAnswers
+from gantline.lab.questions.forecast import Setup, forecast
+from gantline.live.service.access import Caller, Role
+from gantline.live.service.context import Context, Service
+from gantline.live.service.questions import explain_now
+from gantline.live.wall_time import Message
+from gantline.policies.fifo import Fifo
+from gantline.simulator import roll_forward
 
 NOW = {"now": 600, "cluster": "2x4", "jobs": JOBS}
 
@@ -88,3 +105,117 @@ class Slow(OrderPolicy):
     assert asker._worker is None
     asker.limit = 120.0
     assert asker.ask(question("explain", job="new"))["act"] == "waits"
+
+
+# Answers that are made once for all who ask, in the background, and kept until the state changes.
+
+
+def test_nobody_waits_and_one_answer_serves_all() -> None:
+    go, calls, version = threading.Event(), [], 7
+    shared = SharedAnswers(lambda: version)
+
+    def make() -> dict[str, Any]:
+        calls.append(1)
+        assert go.wait(60.0)
+        return {"number": len(calls)}
+
+    assert [shared.get("forecast", make, 7) for _ in range(50)] == [None] * 50, "each is told at once that it is on its way"
+    go.set()
+    assert until(lambda: shared.get("forecast", make, 7)) == {"number": 1}
+    assert shared.get("forecast", make, 3) == {"number": 1}, "a later state than the one that was seen"
+    assert len(calls) == 1
+    version = 8
+    assert shared.get("forecast", make, 7) == {"number": 1}, "good for whoever saw the state before"
+    assert shared.get("forecast", make, 8) is None
+    assert until(lambda: shared.get("forecast", make, 8)) == {"number": 2}
+
+
+def test_an_answer_that_is_begun_for_a_later_state_serves_those_before() -> None:
+    go, calls = threading.Event(), []
+    shared = SharedAnswers(lambda: 9)
+
+    def make() -> dict[str, Any]:
+        calls.append(1)
+        assert go.wait(60.0)
+        return {}
+
+    shared.get("a", make, 5)
+    until(lambda: calls)
+    assert [shared.get("a", make, since) for since in (5, 6, 9)] == [None] * 3
+    go.set()
+    until(lambda: shared.get("a", make, 9) is not None)
+    assert len(calls) == 1
+
+
+def test_a_refusal_is_told_and_then_tried_again() -> None:
+    tries = []
+
+    def make() -> dict[str, Any]:
+        tries.append(1)
+        if len(tries) == 1:
+            raise RefusedError("too few", where="past")
+        return {"fine": True}
+
+    shared = SharedAnswers(lambda: 1)
+
+    def refused() -> bool:
+        try:
+            return shared.get("x", make, 1) is not None
+        except RefusedError:
+            return True
+
+    until(refused)
+    assert until(lambda: shared.get("x", make, 1)) == {"fine": True}
+
+
+# How much is done for an answer, counted: decodings, decisions of the policy, questions to the thread that decides.
+
+QUEUE = {
+    "now": 600,
+    "cluster": "1x4",
+    "jobs": [
+        {"id": "runs", "gpus": 4, "estimate": 400, "devices": [0, 1, 2, 3]},
+        *({"id": f"w{k}", "gpus": 1 + k % 4, "estimate": 100, "arrival": 1 + k} for k in range(200)),
+    ],
+}
+
+
+@dataclass(frozen=True)
+class CountingFifo(Fifo):
+    """Notes how often it is asked."""
+
+    asked: ClassVar[list[float]] = []
+
+    def decide(self, snapshot: Snapshot) -> Plan:
+        self.asked.append(snapshot.now)
+        return super().decide(snapshot)
+
+    def by_key(self) -> bool:
+        return True  # said anew: it counts beside a decision of its own only where both are its own
+
+
+CountingFifo.__module__ = "gantline.policies.fifo"  # as ours is: policies of others run under a guard
+
+
+def test_futures_share_one_decoding_and_need_no_decision_in_python(monkeypatch: pytest.MonkeyPatch) -> None:
+    decoded: list[Any] = []
+    snapshot = decode_snapshot(QUEUE)
+    monkeypatch.setattr(roll_forward, "decode_snapshot", lambda *given: decoded.append(given) or decode_snapshot(*given))
+    found = forecast(snapshot, CountingFifo(), None, Setup(samples=20))
+    assert len(found) == 201
+    assert (decoded, CountingFifo.asked) == ([], [])
+
+
+def test_what_is_known_is_told_while_the_scheduler_is_busy(tmp_path: Path) -> None:
+    busy, go = threading.Event(), threading.Event()
+    with running(tmp_path, "cpu:1") as scheduler:
+        first = submit(scheduler, "sleep 1000")
+        ids = [first, *(submit(scheduler, "true") for _ in range(3))]
+        until(lambda: [scheduler.view().jobs[id].reason for id in ids[1:]] == ["resources", "blocked", "blocked"])
+        scheduler.post(Message(call=lambda: (busy.set(), go.wait(60.0))[0]))
+        assert busy.wait(60.0)
+        here = Context(Service(scheduler, None, None, tmp_path), Caller("root", Role.ADMIN))  # type: ignore[arg-type]
+        told = explain_now(here, scheduler.view().jobs[ids[-1]])
+        go.set()
+    assert (told["position"], told["waiting"], told["ahead_waiting"]) == (3, 3, 2)
+    assert [one["job"] for one in told["ahead"]] == [first, *ids[1:-1]]

@@ -1,22 +1,33 @@
 """The HTML report as text; tests/system opens it in a browser."""
 
+from __future__ import annotations
+
 import base64
 import hashlib
+import io
 import json
 import math
 import re
 from dataclasses import replace
 from html.parser import HTMLParser
 
+import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.console import Console
 from tests.lab.report.example_runs import example_run
 
 from gantline.core.errors import UsageError
+from gantline.core.fields import human_seconds
+from gantline.lab.report import figures
 from gantline.lab.report.figures import DARK, LIGHT
 from gantline.lab.report.html import SCRIPTS, json_for_html, render_report, stylesheet, write_report
-from gantline.lab.report.labels import best_of, spell
-from gantline.lab.report.metrics import METRICS, Measuring, Window, measure
-from gantline.lab.report.page.tables import COLUMNS, MOST_ROWS, comparison_table, job_tables
+from gantline.lab.report.labels import best_of, spell, speller
+from gantline.lab.report.metrics import BY_KEY, METRICS, Measuring, Window, measure
+from gantline.lab.report.page.answer import headline
+from gantline.lab.report.page.tables import COLUMNS, MOST_ROWS, comparison_table, job_tables, page_order
+from gantline.lab.report.terminal import comparison, printable, progress_bar, run_summary, sparkline
 
 HOSTILE = ["</script><script>owned=1</script>", "<img src=x onerror=owned=1>", "<!--", "a & 'b' \"c\"", "\u2028"]
 RUNS = [
@@ -237,3 +248,110 @@ def test_the_best_is_marked_as_far_as_digits_tell():
     assert best_of(jain, [0.5, 0.9]) == {1}
     assert best_of(jain, [0.9999, 0.99991]) == set()
     assert best_of(jobs, [1, 2]) == set()
+
+
+# What a page says first, which values it ticks, and figures that stay readable with many runs.
+
+FIFO, SHORT = example_run(jobs=50, name="fifo"), example_run(jobs=50, name="short", shortest_first=True)
+NUMBERS = [measure(FIFO), measure(SHORT)]
+
+
+def test_the_headline_is_numbers_about_one_trace() -> None:
+    told = headline(["fifo", "short"], NUMBERS, [])
+    assert re.fullmatch(
+        r"short has the lowest mean JCT of these runs, 40.6 min: 15 % below fifo \(50 jobs\)\. One trace decides nothing about others: .*",
+        told,
+    )
+    assert "interval" not in told
+    assert headline(["fifo", "short"], NUMBERS, [0]) == ""
+    assert headline(["a", "b"], [NUMBERS[0]] * 2, []).startswith("a and b have the same mean JCT")
+
+
+def test_the_headline_is_about_the_jobs_that_count() -> None:
+    """Among the first jobs the order turns round, and the sentence with it, as the table does."""
+    late = [measure(run, window=Window(0, 12)) for run in (SHORT, FIFO)]
+    best = min(zip(("short", "fifo"), late), key=lambda one: one[1]["jct_mean"])
+    told = headline(["short", "fifo"], late, [])
+    assert told.startswith(f"{best[0]} has the lowest") or "the same" in told
+    assert "(12 jobs)" in told
+
+
+def test_a_row_has_one_unit_and_says_what_it_means() -> None:
+    write = speller(BY_KEY["jct_mean"], [5400.0, 9000.0, 10800.0])
+    assert [write(value) for value in (5400.0, 9000.0, 10800.0)] == ["1.5 h", "2.5 h", "3.0 h"]
+    assert 'title="from arrival to completion, mean over jobs"' in comparison_table(["a", "b"], NUMBERS)
+
+
+def test_many_runs_stand_best_first() -> None:
+    slow = [{**NUMBERS[0], "jct_mean": value} for value in (400.0, 100.0, 300.0, 200.0)]
+    assert page_order(slow, ()) == [1, 3, 2, 0]
+    assert page_order(slow, (1,)) == [3, 2, 0, 1]  # one in doubt never comes first
+    assert page_order(slow[:3], ()) == [0, 1, 2]
+
+
+def test_six_runs_have_panels_of_their_own() -> None:
+    assert len(figures.queue_and_utilization([FIFO, SHORT]).panels) == 2
+    chart = figures.queue_and_utilization([replace(FIFO, summary={**FIFO.summary, "name": f"run{k}"}) for k in range(6)])
+    assert [panel.y.label for panel in chart.panels] == [f"run{k}" for k in range(6)]
+    assert len({panel.y.high for panel in chart.panels}) == 1
+
+
+def test_a_gantt_chart_names_its_nodes() -> None:
+    told = replace(FIFO, summary={**FIFO.summary, "node_gpus": [4, 4], "node_names": ["east", "west"]})
+    (panel,) = figures.gantt(told).panels
+    assert panel.y.ticks == ((2.0, "east"), (6.0, "west"))
+
+
+# Summaries for a terminal.
+
+CALM_FIFO = example_run(jobs=80, gap=300, name="fifo")
+CALM_SHORT = example_run(jobs=80, gap=300, name="short", shortest_first=True)
+
+
+def shown(renderable, width=100):
+    out = io.StringIO()
+    Console(file=out, width=width).print(renderable)
+    return out.getvalue()
+
+
+def test_sparklines_reach_from_nothing_to_full():
+    assert sparkline(np.array([0, 1, 4, 8]), 8) == " ▁▄█"
+    assert sparkline(np.array([0.001, 8]), 8) == "▁█"  # a little is not nothing
+    assert sparkline(np.zeros(3), 0) == "   "
+
+
+@given(st.floats(-1, 2), st.integers(1, 40))
+def test_bars_keep_their_width(share, width):
+    assert len(progress_bar(share, width)) == width
+
+
+def test_bars_fill_in_eighths():
+    assert progress_bar(0.5, 4) == "██  "
+    assert progress_bar(0.53125, 4) == "██▏ "
+    assert progress_bar(1.0, 4) == "████"
+
+
+def test_a_run_shows_its_numbers_and_its_curves():
+    text = shown(run_summary(CALM_FIFO))
+    found = measure(CALM_FIFO)
+    assert human_seconds(found["jct_mean"]) in text
+    assert f"{100 * found['utilization']:.1f} %" in text
+    assert f"up to {CALM_FIFO.series['queued'].max()}" in text
+    assert "50% done" in text
+    assert "█" in text
+
+
+def test_runs_stand_side_by_side():
+    text = shown(comparison([CALM_FIFO, CALM_SHORT]))
+    head = text.splitlines()[0].split()
+    assert head == ["Metric", "fifo", "short"]
+    for run in (CALM_FIFO, CALM_SHORT):
+        assert human_seconds(measure(run)["jct_mean"]) in text
+
+
+def test_names_can_neither_style_nor_steer_the_terminal():
+    hostile = example_run(jobs=5, name="[red]x[/red]\x1b[2J\x07")
+    text = shown(comparison([hostile, CALM_FIFO]))
+    assert "[red]x[/red]" in text
+    assert "\x1b" not in text
+    assert printable("a\x1bb") == "a�b"

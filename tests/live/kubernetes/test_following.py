@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import queue
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 from tests.live.specs import until
 
 from gantline.live.runners.kubernetes import client as following
-from gantline.live.runners.kubernetes.client import ApiError, Follower
+from gantline.live.runners.kubernetes import write_queue as writes
+from gantline.live.runners.kubernetes.client import ApiError, AwayError, Follower
+from gantline.live.runners.kubernetes.write_queue import WriteQueue
 
 
 class Server:
@@ -62,3 +65,26 @@ def test_only_a_version_that_is_too_old_is_listed_again() -> None:
     until(lambda: seen == ["first", "second"], "both")
     one.stop()
     assert (one.gone, server.lists) == (1, 2)
+
+
+# Writes to a Kubernetes API server which it cannot take: they are repeated, and others have their turn.
+
+
+def test_writes_that_are_never_taken_do_not_keep_others_from_their_turn(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(writes, "_PAUSE", 0.01)
+    inbox: queue.Queue[Callable[[], None]] = queue.Queue()
+    under_way = WriteQueue(None, inbox.put, lambda: True)  # type: ignore[arg-type]  # each write here brings its own answer
+    answers: list[Any] = []
+
+    def never() -> dict[str, Any]:
+        raise AwayError("internal error", where="services/a")
+
+    for number in range(50):
+        under_way.begin(f"never {number}", never, lambda answer, refusal: answers.append("never"))
+    under_way.begin("good", lambda: {"kind": "Pod"}, lambda answer, refusal: answers.append(answer))
+    inbox.get(timeout=60)()
+
+    assert answers == [{"kind": "Pod"}]
+    assert len(under_way.under_way) == 50, "they are still to be made"
+    under_way.close()
+    assert inbox.empty(), "what is closed tells nothing more"

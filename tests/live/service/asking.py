@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any
 
 from tests.waiting import LIMIT, until
 
+from gantline.core.errors import RefusedError
 from gantline.live.service.client import Client
 
 
@@ -35,3 +37,13 @@ def cancel(client: Client, *jobs: str) -> None:
     """Cancel jobs that have not ended, and wait for their end."""
     client.cancel(*jobs)
     over(client, *jobs)
+
+
+def cancel_all(client: Client) -> None:
+    """Cancel all jobs that have not ended, and wait for their end."""
+    left = [job["id"] for job in client.jobs() if job["ended"] is None]
+    for id in left:
+        with suppress(RefusedError):  # it may end at this moment
+            client.cancel(id)
+    if left:
+        over(client, *left)

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from functools import cache
-from importlib import import_module
 from pathlib import Path
+from typing import Any
 from unittest import mock
 
+import httpx
 import pytest
+from httpx import Response
 from tests.live.service.question_workers import frugal_service
 from tests.live.warm_fork_servers import warm_fork_servers
 from tests.waiting import LIMIT, until
@@ -22,6 +23,7 @@ from gantline.live.service.home import Home, Options
 from gantline.live.service.serve import serve
 
 __all__ = ["LIMIT", "until", "warm_fork_servers"]
+_HTTP = httpx.Client(trust_env=False, timeout=LIMIT)
 
 
 @dataclass
@@ -71,6 +73,14 @@ class Running:
         self._clients.append(Client(self.url, token))
         return self._clients[-1]
 
+    def ask(
+        self, path: str, token: str | None = None, method: str = "GET", headers: Mapping[str, Any] | None = None, **more: Any
+    ) -> Response:
+        """The answer to the owner, to whoever has a token, or to nobody in particular ("")."""
+        token = self.token if token is None else token
+        given = {"Authorization": f"Bearer {token}"} if token else {}
+        return _HTTP.request(method, self.url + path, headers=given | dict(headers or {}), **more)
+
     def stop(self, *, drain: bool = True) -> None:
         if self.thread.is_alive():
             self.client().shutdown(drain=drain)
@@ -80,19 +90,15 @@ class Running:
         assert not self.thread.is_alive()
 
 
+def serving(home: Path | Home, **options: Any) -> Running:
+    """A service that has started."""
+    return Running(Options(home if isinstance(home, Home) else Home(home), **options)).start()
+
+
 def serve_here(options: Options) -> int:
     """`gantline up --detach` in a thread: loading what a service needs takes longer than what most tests ask of it."""
     print(Running(options).start(at_once=False).url)
     return 0
-
-
-@pytest.fixture(scope="session", autouse=True)
-def public_certificates_once() -> Iterator[None]:
-    """They are read once, not for every request that a test makes without a client of its own: reading takes ten times as long."""
-    transport = import_module("httpx._transports.default")
-    with pytest.MonkeyPatch.context() as monkeypatch:
-        monkeypatch.setattr(transport, "create_ssl_context", cache(transport.create_ssl_context))
-        yield
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -107,9 +113,7 @@ def soon() -> Iterator[None]:
 
 @pytest.fixture(scope="module")
 def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
-    running = Running(
-        Options(Home(tmp_path_factory.mktemp("home", numbered=True) / "gantline"), devices="cpu:4", runner={"storage": "500MB/s"})
-    ).start()
+    running = serving(tmp_path_factory.mktemp("home") / "gantline", devices="cpu:4", runner={"storage": "500MB/s"})
     yield running
     running.stop()
 

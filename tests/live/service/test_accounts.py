@@ -10,15 +10,17 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.live.service.asking import becomes, cancel, over, succeed
-from tests.live.service.conftest import Running, until
+from tests.live.service.asking import becomes, cancel, over, started, succeed
+from tests.live.service.conftest import Running, serving, until
 
 from gantline.core.errors import NotFoundError, RefusedError
-from gantline.live.runners.local.isolation import Account, LocalAccounts
+from gantline.live.runners.local import isolation as closing
+from gantline.live.runners.local.devices import FoundGpu, Machine, declared
+from gantline.live.runners.local.isolation import Account, Closing, Groups, LocalAccounts, find_groups
 from gantline.live.service.client import Client
 from gantline.live.service.home import Home, Options
 
-root = pytest.mark.skipif(os.getuid() != 0, reason="only root can run jobs as other accounts")
+root = pytest.mark.skipif(os.getuid() != 0, reason="only root can run jobs as other accounts, and close devices to them")
 
 
 @pytest.fixture(scope="module")
@@ -26,7 +28,7 @@ def shared() -> Iterator[Running]:
     """A service that keeps users apart; its home lies where other accounts can get to."""
     place = Path(tempfile.mkdtemp(prefix="gantline-accounts-"))
     place.chmod(0o711)
-    running = Running(Options(Home(place / "home"), devices="cpu:4", run_as="users")).start()
+    running = serving(place / "home", devices="cpu:4", run_as="users")
     running.client().put("/v1/users/ann", {"account": "nobody"})
     running.client().put("/v1/users/ben", {"account": "daemon"})
     yield running
@@ -120,13 +122,13 @@ def home() -> Iterator[Home]:
 def test_how_jobs_run_is_remembered_in_the_home(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     """An upgrade starts the service without the option."""
     monkeypatch.delenv("GANTLINE_RUN_AS")
-    running = Running(Options(home, devices="cpu:1", run_as="service")).start()
+    running = serving(home, devices="cpu:1", run_as="service")
     carla = running.client("carla")
     client = running.client()
     client.submit(["sleep", "600"])
     (waits,) = carla.submit(["id", "-u"])
     running.stop()
-    running = Running(Options(home)).start()
+    running = serving(home)
     client = running.client()
     client.cancel("1")
     succeed(client, waits)
@@ -136,12 +138,12 @@ def test_how_jobs_run_is_remembered_in_the_home(home: Home, monkeypatch: pytest.
 
 @root
 def test_a_waiting_job_without_an_account_is_held_until_there_is_one(home: Home) -> None:
-    running = Running(Options(home, devices="cpu:1", run_as="service")).start()
+    running = serving(home, devices="cpu:1", run_as="service")
     client = running.client()
     (busy,) = client.submit(["sleep", "600"])
     (waits,) = running.client("carla").submit(["sh", "-c", "id -u"])
     running.stop(drain=False)
-    running = Running(Options(home, run_as="users")).start()
+    running = serving(home, run_as="users")
     client = running.client()
     becomes(client, waits, "held")
     assert client.job(waits)["reason"] == "account"
@@ -158,7 +160,7 @@ def test_a_waiting_job_without_an_account_is_held_until_there_is_one(home: Home)
 @root
 def test_an_account_that_goes_while_a_job_waits_holds_the_job(home: Home) -> None:
     """Found when the job is to begin: it is not failed either."""
-    running = Running(Options(home, devices="cpu:1", run_as="users")).start()
+    running = serving(home, devices="cpu:1", run_as="users")
     client = running.client()
     client.put("/v1/users/ann", {"account": "nobody"})
     (busy,) = client.submit(["sleep", "600"])
@@ -177,7 +179,7 @@ def test_an_account_that_goes_while_a_job_waits_holds_the_job(home: Home) -> Non
 def test_whose_jobs_run_as_root_is_decided_by_the_account_of_the_service(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("LOGNAME", "USER", "LNAME", "USERNAME"):
         monkeypatch.setenv(name, "ann")
-    running = Running(Options(home, devices="cpu:1", run_as="users")).start()
+    running = serving(home, devices="cpu:1", run_as="users")
     assert running.client().status()["user"] == "root"
     with pytest.raises(RefusedError, match="user 'ann' has no account"):
         running.client("ann").submit(["id", "-u"])
@@ -189,8 +191,8 @@ def test_a_home_that_accounts_cannot_get_to_is_refused(home: Home) -> None:
     closed = home.path.parent / "closed"
     closed.mkdir(mode=0o700)
     with pytest.raises(RefusedError, match=f"may not enter {closed}.*another --home"):
-        Running(Options(Home(closed / "a" / "home"), devices="cpu:1", run_as="users")).start()
-    Running(Options(Home(closed / "a" / "home"), devices="cpu:1", run_as="service")).start().stop()
+        serving(closed / "a" / "home", devices="cpu:1", run_as="users")
+    serving(closed / "a" / "home", devices="cpu:1", run_as="service").stop()
 
 
 def test_root_is_nobodys_account() -> None:
@@ -208,3 +210,99 @@ def test_only_root_can_serve_for_others(tmp_path: Path, monkeypatch: pytest.Monk
     with pytest.raises(RefusedError, match="only root"):
         Options(Home(tmp_path), run_as="users").check()
     assert not Options(Home(tmp_path)).apart("users")
+
+
+# Where root serves, the device files of GPUs that a job does not hold cannot be opened by it. Only root can try that.
+#
+# Device files are made for the occasion: they are named as NVIDIA's and are those of /dev/zero and /dev/full.
+
+ZERO, FULL = 5, 7
+HOLDS, ON_CPU = ({"resources": {"accelerators": f"{kind}:1"}} for kind in ("h200", "cpu"))
+
+
+@pytest.fixture
+def dev() -> Iterator[Path]:
+    """A folder of device files that every account may open, where every account can get to."""
+    place = Path(tempfile.mkdtemp(prefix="gantline-devices-"))
+    place.chmod(0o711)
+    (place / "dev").mkdir()
+    for k, minor in enumerate((ZERO, FULL)):
+        os.mknod(place / "dev" / f"nvidia{k}", 0o020666, os.makedev(1, minor))
+        (place / "dev" / f"nvidia{k}").chmod(0o666)
+    (place / "dev" / "nvidiactl").touch()
+    yield place / "dev"
+    shutil.rmtree(place)
+
+
+@pytest.fixture(params=["group", "mount", ""])
+def way(request: pytest.FixtureRequest, dev: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Each way that there is on this machine, and none."""
+    monkeypatch.setattr(closing, "DEV", dev)
+    if request.param != "group":
+        monkeypatch.setattr(closing, "_group_closes", lambda parent: False)
+    if request.param == "":
+        monkeypatch.setattr(closing, "_mount_closes", lambda path: False)
+    if Closing.find(declared("h200:2"), find_groups()).method != request.param:
+        pytest.skip(f"devices cannot be closed by a {request.param} here")
+    return str(request.param)
+
+
+def words_of(client: Client, command: str, **more: object) -> list[str]:
+    (job,) = client.submit(["sh", "-c", command], **more)
+    over(client, job)
+    return "".join(client.logs(job)).split()
+
+
+@root
+def test_a_job_opens_its_own_gpu_and_no_other(way: str, dev: Path) -> None:
+    told: list[str] = []
+    running = Running(Options(Home(dev.parent / "home"), devices="h200:2,cpu:2", run_as="users"), tell=told.append).start()
+    try:
+        running.client().put("/v1/users/ann", {"account": "nobody"})
+        running.client().put("/v1/users/ben", {"account": "daemon"})
+        tries = f"for k in 0 1; do head -c 1 {dev}/nvidia$k > /dev/null 2>&1 && echo $k; done; echo visible=$CUDA_VISIBLE_DEVICES"
+        ann, ben = running.client("ann"), running.client("ben")
+        first = started(ann, ["sh", "-c", "sleep 1000"], **HOLDS)
+        opened = words_of(ben, tries, **HOLDS)
+        without = words_of(ben, tries, **ON_CPU)
+        of_root = words_of(running.client(), tries, **ON_CPU)
+        ann.cancel(first)
+    finally:
+        running.stop()
+    assert opened == (["1", "visible=0"] if way else ["0", "1", "visible=1"])
+    assert without == (["visible="] if way else ["0", "1", "visible="])
+    assert of_root == ["0", "1", "visible="]
+    (note,) = [line for line in told if "accounts" in line]
+    assert {"group": "closed to it by a control group", "mount": "closed to it by mounts", "": "can be opened by every account"}[
+        way
+    ] in note
+
+
+def test_files_are_found_by_what_nvml_says(dev: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first GPU by NVML may have another number than its file; a GPU that is not served is closed as well."""
+    monkeypatch.setattr(closing, "gpus_found", lambda: [FoundGpu("h200", "GPU-b", 1), FoundGpu("h200", "GPU-a", 0)])
+    assert closing.device_files(declared("h200:1"), dev) == {"0": f"{dev}/nvidia1", f"{dev}/nvidia0": f"{dev}/nvidia0"}
+    by_uuid = Machine(declared("h200:2").cluster, {"h200": ("GPU-b", "GPU-a")})
+    assert closing.device_files(by_uuid, dev) == {"GPU-b": f"{dev}/nvidia1", "GPU-a": f"{dev}/nvidia0"}
+    group = Closing(closing.device_files(by_uuid, dev), "group")
+    assert group.numbers(["GPU-a"]) == [f"c 1:{FULL} rwm"]
+    assert group.visible(["GPU-a"]) == ["GPU-a"]
+    assert Closing.find(declared("cpu:2"), Groups(), dev.parent / "nothing").words() == ""
+
+
+@root
+def test_a_job_whose_devices_cannot_be_closed_does_not_run(dev: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was promised when the service began is kept, or nothing runs."""
+    lost = dev.parent / "no-hierarchy"
+    monkeypatch.setattr(closing, "DEV", dev)
+    monkeypatch.setattr(closing, "_group_closes", lambda parent: True)
+    monkeypatch.setattr("gantline.live.runners.local.runner.find_groups", lambda: Groups(1, {"devices": str(lost / ("x" * 300))}))
+    running = serving(dev.parent / "home", devices="h200:2", run_as="users")
+    try:
+        running.client().put("/v1/users/ann", {"account": "nobody"})
+        (job,) = running.client("ann").submit(["true"], **HOLDS)
+        (ended,) = over(running.client(), job)
+    finally:
+        running.stop()
+    assert ended["state"] == "failed"
+    assert "devices of other jobs cannot be closed" in ended["why"]

@@ -19,17 +19,13 @@ from gantline.live.service.client import Client
 from gantline.live.service.home import Home, Options
 
 
-def bearer(token: str) -> dict[str, str]:
-    return {"Authorization": f"Bearer {token}"}
-
-
 def board(service: Running, token: str, **headers: str) -> httpx.Response:
-    return httpx.get(f"{service.url}/v1/board", headers={**bearer(token), **headers}, trust_env=False)
+    return service.ask("/v1/board", token, headers=headers)
 
 
 def open_stream(service: Running, token: str, after: str) -> AbstractContextManager[httpx.Response]:
-    given: dict[str, Any] = {"params": {"after": after}, "headers": bearer(token), "timeout": LIMIT, "trust_env": False}
-    return httpx.stream("GET", f"{service.url}/v1/stream", **given)
+    headers = {"Authorization": f"Bearer {token}"}
+    return httpx.stream("GET", f"{service.url}/v1/stream", params={"after": after}, headers=headers, timeout=LIMIT, trust_env=False)
 
 
 @contextmanager
@@ -151,7 +147,7 @@ def test_a_service_that_ends_says_so_and_the_next_one_resets(tmp_path: Path) -> 
 
 def test_a_parameter_that_a_route_does_not_know_is_refused(service: Running) -> None:
     for path, known in (("/v1/jobs?srot=gpus", "sort"), ("/v1/board?x=1", "none"), ("/v1/stream?since=1", "after")):
-        found = httpx.get(service.url + path, headers=bearer(service.token), trust_env=False)
+        found = service.ask(path)
         assert found.status_code == 400
         assert "no parameter" in found.json()["error"]["what"]
         assert known in found.json()["error"]["fix"] or path.startswith("/v1/jobs")

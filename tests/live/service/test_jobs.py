@@ -9,7 +9,7 @@ from typing import Any
 
 import httpx
 import pytest
-from tests.live.service.asking import becomes, over, succeed
+from tests.live.service.asking import becomes, cancel, over, started, succeed
 from tests.live.service.conftest import Running, until
 
 from gantline.core.errors import NotFoundError, RefusedError, UnreachableError, UsageError
@@ -17,10 +17,6 @@ from gantline.live.service.client import Client
 from gantline.live.service.home import find_address
 
 SLEEP = ["sleep", "600"]
-
-
-def state_of(client: Client, id: str) -> str:
-    return str(client.job(id)["state"])
 
 
 def test_a_job_runs_and_tells_how_it_ended(owner: Client) -> None:
@@ -55,8 +51,7 @@ def test_a_job_finds_its_own_token_and_reports_with_it(owner: Client, service: R
     job = until(lambda: (found := owner.job(id))["progress"].get("done") and found, "a report")
     assert job["progress"]["total"] == 10
     assert "gantline_job_progress_ratio" in owner.metrics()
-    owner.cancel(id)
-    until(lambda: state_of(owner, id) == "cancelled")
+    cancel(owner, id)
     assert "'stop': False" in "".join(owner.logs(id))
 
 
@@ -129,12 +124,8 @@ def test_lost_requests_and_lost_answers_are_one_submission(owner: Client, servic
 
 
 def test_people_see_and_touch_their_own_jobs(owner: Client, service: Running) -> None:
-    ana, bo, operator, viewer = (
-        service.client("ana"),
-        service.client("bo"),
-        service.client("op", "operator"),
-        service.client("ana", "viewer"),
-    )
+    ana, bo = service.client("ana"), service.client("bo")
+    operator, viewer = service.client("op", "operator"), service.client("ana", "viewer")
     (mine,) = ana.submit(SLEEP)
     (other,) = bo.submit(SLEEP)
     assert [job["id"] for job in ana.jobs()] == [mine]
@@ -155,15 +146,16 @@ def test_people_see_and_touch_their_own_jobs(owner: Client, service: Running) ->
         bo.wait(mine)
     with pytest.raises(RefusedError, match="needs the role submitter"):
         viewer.cancel(mine)
-    until(lambda: state_of(ana, mine) == "running" and state_of(bo, other) == "running")
+    becomes(ana, mine)
+    becomes(bo, other)
     assert {event["job"] for event in bo.events()} == {other}
     shown = {job for node in bo.nodes() for job in node["jobs"]}
     assert other in shown
     assert mine not in shown
     assert f'job="{mine}"' not in bo.metrics()
     assert f'job="{mine}"' in operator.metrics()
-    operator.cancel(mine, other)
-    until(lambda: {state_of(owner, mine), state_of(owner, other)} == {"cancelled"})
+    cancel(operator, mine, other)
+    assert {job["state"] for job in owner.jobs(id=[mine, other])} == {"cancelled"}
 
 
 def resizes_of(client: Client) -> float:
@@ -173,8 +165,7 @@ def resizes_of(client: Client) -> float:
 
 def test_hold_release_requeue_resize(owner: Client) -> None:
     earlier = resizes_of(owner)
-    (id,) = owner.submit(SLEEP, resources={"gpus": "1:4"})
-    until(lambda: state_of(owner, id) == "running")
+    id = started(owner, resources={"gpus": "1:4"})
     owner.hold(id)
     assert until(lambda: (job := owner.job(id))["state"] == "held" and not job["devices"] and job)["reason"] == "held"
     owner.resize(id, 2)
@@ -187,8 +178,7 @@ def test_hold_release_requeue_resize(owner: Client) -> None:
     assert resizes_of(owner) == earlier + 1
     with pytest.raises(RefusedError, match="more devices"):
         owner.resize(id, 9)
-    owner.cancel(id)
-    until(lambda: state_of(owner, id) == "cancelled")
+    cancel(owner, id)
     with pytest.raises(NotFoundError, match="no job 'x'"):
         owner.cancel(id, "x")
     with pytest.raises(UsageError, match="no job is named"):
@@ -219,8 +209,7 @@ def test_jobs_are_found_by_label_state_and_queue(owner: Client) -> None:
 
 
 def test_a_job_that_was_resized_often_enough_keeps_its_size(owner: Client) -> None:
-    (id,) = owner.submit(SLEEP, resources={"gpus": "1:4"}, limits={"resizes": 1})
-    until(lambda: state_of(owner, id) == "running")
+    id = started(owner, resources={"gpus": "1:4"}, limits={"resizes": 1})
     owner.hold(id)
     owner.resize(id, 3, 1, 4)
     owner.release(id)
@@ -298,7 +287,8 @@ def test_a_job_that_cannot_save_and_go_on_is_left_alone_when_it_is_asked_to(serv
     (able,) = client.submit(["sh", "-c", handles], checkpoint={"save": "USR1"})
     (later,) = client.submit(["sleep", "300"], resources={"gpus": 4})
     until(lambda: "ready" in "".join(client.logs(able)), "it can save")
-    until(lambda: all(client.job(id)["state"] == "running" for id in (plain, able)), "they are known to run")
+    becomes(client, plain)
+    becomes(client, able)
     with pytest.raises(RefusedError, match=r"cannot save while it runs: its specification has no checkpoint\.save"):
         client.save(able, plain)
     with pytest.raises(RefusedError, match="is pending: it has nothing to save"):
@@ -308,8 +298,7 @@ def test_a_job_that_cannot_save_and_go_on_is_left_alone_when_it_is_asked_to(serv
     assert client.save(able) == [able]
     until(lambda: "saved" in "".join(client.logs(able)), "it saves")
     assert [client.job(id)["epoch"] for id in (plain, able)] == [1, 1]
-    client.cancel(plain, able, later)
-    until(lambda: all(client.job(id)["state"] == "cancelled" for id in (plain, able, later)), "their end")
+    cancel(client, plain, able, later)
 
 
 def test_a_long_list_is_read_page_by_page(owner: Client) -> None:
@@ -328,13 +317,11 @@ def test_a_long_list_is_read_page_by_page(owner: Client) -> None:
 
 
 def test_cpus_and_memory_that_jobs_ask_for_are_shown_as_taken(owner: Client) -> None:
-    (id,) = owner.submit(SLEEP, resources={"gpus": 1, "cpus": 0.5, "memory": "100MB"})
-    until(lambda: state_of(owner, id) == "running")
+    id = started(owner, resources={"gpus": 1, "cpus": 0.5, "memory": "100MB"})
     node = until(lambda: next((one for one in owner.nodes() if id in one["jobs"] and one["cpus_taken"]), None), "a node with its job")
     assert 0.5 <= node["cpus_taken"] <= node["cpus"]
     assert 0.09 <= node["memory_taken"] <= node["memory"]
     metrics = owner.metrics()
     for name in ("cpus", "cpus_taken", "memory_gigabytes", "memory_taken_gigabytes"):
         assert f'gantline_node_{name}{{node="{node["name"]}"}}' in metrics
-    owner.cancel(id)
-    until(lambda: state_of(owner, id) == "cancelled")
+    cancel(owner, id)

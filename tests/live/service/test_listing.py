@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import httpx
 import pytest
-from tests.live.service.asking import cancel, started
-from tests.live.service.conftest import LIMIT, Running, until
+from tests.live.service.asking import cancel, cancel_all, started
+from tests.live.service.conftest import Running, until
 
 from gantline.core.errors import NotFoundError, RefusedError, UsageError
 from gantline.live.service.client import Client
@@ -23,8 +22,7 @@ def queue(service: Running) -> Iterator[list[str]]:
         for name, gpus, team in (("Train bert", 2, "nlp"), ("eval", 3, "vision"), ("train vit", 1, "vision"))
     ]
     yield [holder, *waiting]
-    left = [job["id"] for job in owner.jobs() if job["ended"] is None]
-    cancel(owner, *left)
+    cancel_all(owner)
 
 
 def ids(found: list[dict[str, object]]) -> list[object]:
@@ -58,13 +56,12 @@ def test_jobs_that_wait_have_a_place_and_in_time_an_expected_start(owner: Client
 
 
 def test_a_list_is_compressed_and_sent_once(service: Running) -> None:
-    with httpx.Client(base_url=service.url, headers={"Authorization": f"Bearer {service.token}"}, trust_env=False, timeout=LIMIT) as http:
-        found = http.get("/v1/policies")
-        assert found.headers["content-encoding"] == "gzip"
-        assert {"fifo", "las"} <= {one["name"] for one in found.json()["policies"]}
-        assert "Infinity" not in found.text, "browsers cannot read that"
-        assert http.get("/v1/policies", headers={"If-None-Match": found.headers["etag"]}).status_code == 304
-        assert "content-encoding" not in http.get("/v1/policies", headers={"Accept-Encoding": "gzip;q=0"}).headers
+    found = service.ask("/v1/policies")
+    assert found.headers["content-encoding"] == "gzip"
+    assert {"fifo", "las"} <= {one["name"] for one in found.json()["policies"]}
+    assert "Infinity" not in found.text, "browsers cannot read that"
+    assert service.ask("/v1/policies", headers={"If-None-Match": found.headers["etag"]}).status_code == 304
+    assert "content-encoding" not in service.ask("/v1/policies", headers={"Accept-Encoding": "gzip;q=0"}).headers
 
 
 def test_several_jobs_change_alike_or_none_does(owner: Client, queue: list[str]) -> None:

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 from tests.live.service.asking import becomes
-from tests.live.service.conftest import Running
+from tests.live.service.conftest import Running, serving
+from tests.typed import typed
 
 from gantline.cli.main import main
 from gantline.cli.replay import fold_home
 from gantline.live.scheduler.replay import RecordedRun
-from gantline.live.service.home import Home, Options
 from gantline.models.profiles.bundle import Bundle, Profile
 from gantline.models.profiles.colocation_fit import TrialLife, fit_colocation
 from gantline.traces.files.speeds import write_bundle
@@ -24,7 +24,7 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
     folder = tmp_path_factory.mktemp("measured", numbered=True)
     lives = [TrialLife(0.1 * part, 0.05 * part, 0.1 * part, ((0.0, part), (1.0, part))) for part in (0.9, 1.0, 1.1)]
     write_bundle(Bundle({"rest": Profile("rest", alone={("cpu", 1): fit_colocation(lives)})}), folder / "profiles.json")
-    running = Running(Options(Home(folder / "gantline"), devices="cpu:1", anew={"profiles": str(folder / "profiles.json")})).start()
+    running = serving(folder / "gantline", devices="cpu:1", anew={"profiles": str(folder / "profiles.json")})
     yield running
     running.stop()
 
@@ -46,7 +46,7 @@ def test_forecasts_and_replays_take_times_from_the_profiles(service: Running, ca
     go.touch()
     becomes(client, later, "succeeded")
 
-    assert main(["replay", str(service.home), "--times", "--draws", "5", "-o", "json"]) == 0, capsys.readouterr().err
+    assert typed(f"replay {service.home} --times --draws 5 -o json") == 0, capsys.readouterr().err
     clock = json.loads(capsys.readouterr().out)
     assert (clock["jobs"], clock["draws"], clock["left_out"]) == (2, 5, [])
     measured = {one["measure"]: one["measured"] for one in clock["measures"]}
@@ -54,7 +54,7 @@ def test_forecasts_and_replays_take_times_from_the_profiles(service: Running, ca
     run = RecordedRun()
     fold_home(service.home, run=run)
     assert [(life.kind, life.gpus, life.work) for life in run.lives] == [("rest", 1, 100.0), ("rest", 1, 50.0)]
-    assert main(["profile", "lives", str(service.home), "--file", run.profiles]) == 4
+    assert typed(f"profile lives {service.home} --file {run.profiles}") == 4
     assert "tell too little" in capsys.readouterr().err
     assert predicted["makespan"] > 140.0 > measured["makespan"] > 0.0, "by their estimates they had work for 150 s, one after the other"
 

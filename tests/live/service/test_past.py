@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import math
+import re
 from pathlib import Path
+from runpy import run_path
 from types import SimpleNamespace
 from typing import Any
 
-import httpx
 import numpy as np
 import pytest
-from tests.live.service.asking import over
-from tests.live.service.conftest import LIMIT, Running, until
+from prometheus_client.parser import text_string_to_metric_families
+from tests.live.service.asking import over, started
+from tests.live.service.conftest import Running, until
 
 from gantline.core.errors import UsageError
 from gantline.live.scheduler.view import DeviceView, View
@@ -151,22 +154,57 @@ def test_windows_over_http(service: Running, owner: Client, tmp_path: Path) -> N
     (id,) = owner.submit(["sleep", "1"], name="seen")
     over(owner, id)
 
-    def get(path: str, **params: Any) -> httpx.Response:
-        headers = {"Authorization": f"Bearer {service.token}"}
-        return httpx.get(f"{service.url}{path}", params=params, headers=headers, trust_env=False, timeout=LIMIT)
-
     job = owner.job(id)
     window = {"from": job["submitted"] - 1, "to": job["ended"] + 1}
-    found = until(lambda: (now := get("/v1/gantt", **window, width=50).json())["jobs"]["id"] == [id] and now)
+    found = until(lambda: (now := service.ask("/v1/gantt", params={**window, "width": 50}).json())["jobs"]["id"] == [id] and now)
     assert found["jobs"]["name"] == ["seen"]
     assert [row["name"] for row in found["rows"]] == ["cpu:0", "cpu:1", "cpu:2", "cpu:3"]
-    series = get("/v1/series", **window, width=20).json()
+    series = service.ask("/v1/series", params={**window, "width": 20}).json()
     assert len(series["time"]) == 21
     assert sum(series["busy"]) * (window["to"] - window["from"]) / 20 > 0.5
     for wrong in ({"from": 5, "to": 5}, {"from": 9, "to": 5}, {"from": "nan"}, {"width": 0}, {"width": 10**6}, {"since": 3}):
-        told = get("/v1/gantt", **wrong)
+        told = service.ask("/v1/gantt", params=wrong)
         assert told.status_code == 400, wrong
         assert told.json()["error"]["what"]
     looker = owner.create_token("past-looker", "viewer")["token"]
-    given = {"headers": {"Authorization": f"Bearer {looker}"}, "params": window, "trust_env": False, "timeout": LIMIT}
-    assert httpx.get(f"{service.url}/v1/gantt", **given).json()["jobs"]["id"] == ["-"]
+    assert service.ask("/v1/gantt", looker, params=window).json()["jobs"]["id"] == ["-"]
+
+
+# The example that draws what a service has done: from events to stays on devices.
+
+EXAMPLE = Path(__file__).parents[3] / "examples" / "live_gantt.py"
+
+
+def told(time: float, job: str, state: str, *devices: str) -> dict[str, Any]:
+    return {"event": "state", "time": time, "job": job, "state": state, "devices": list(devices)}
+
+
+def test_a_job_stays_on_a_device_until_it_has_given_it_up(tmp_path: Path) -> None:
+    example = run_path(str(EXAMPLE))
+    events = [
+        told(0, "1", "starting", "cpu:0"), told(1, "1", "running", "cpu:0"), told(2, "1", "resizing", "cpu:0", "cpu:1"),
+        told(4, "1", "pending"), {"event": "finished", "time": 5.0, "job": "1"}, told(4, "2", "running", "cpu:0"),
+        told(6, "3", "pending"),
+    ]  # fmt: skip
+    found = example["spans"](events)
+    assert sorted(found) == [("1", "cpu:0", 0, 2), ("1", "cpu:0", 2, 4), ("1", "cpu:1", 2, 4), ("2", "cpu:0", 4, 6)]
+    example["draw"](found, str(tmp_path / "live.png"))
+    assert (tmp_path / "live.png").stat().st_size > 5000
+
+
+# The dashboard asks for metrics that there are, and the page lists them.
+
+DOCS = Path(__file__).parents[3] / "docs"
+
+
+def test_every_panel_asks_for_a_metric_that_is_there(owner: Client) -> None:
+    id = started(owner)
+    families = list(text_string_to_metric_families(owner.metrics()))
+    known = {sample.name for family in families for sample in family.samples} | {family.name for family in families}
+    owner.cancel(id)
+    board = json.loads((DOCS / "_static" / "grafana-dashboard.json").read_text(encoding="utf-8"))
+    asked = {name for panel in board["panels"] for target in panel["targets"] for name in re.findall(r"gantline_\w+", target["expr"])}
+    assert len(asked) >= 15
+    assert asked <= known
+    page = (DOCS / "live.md").read_text(encoding="utf-8")
+    assert set(re.findall(r"`(gantline_\w+)", page)) <= known

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.typed import typed
 
 from gantline.cli.main import main
 from gantline.core.snapshot_json import decode_snapshot
@@ -110,10 +111,10 @@ def test_run_times_are_deadlines_or_what_ended_pods_took(recording: Path) -> Non
 
 def test_questions_are_answered_about_it(recording: Path, capsys: pytest.CaptureFixture[str]) -> None:
     seen(recording, node("n1"), pod("runs", 4, "n1", activeDeadlineSeconds=600), pod("waits", 2, activeDeadlineSeconds=60))
-    assert main(["explain", "team/waits", "--watch", f"kubernetes:{recording}"]) == 0
+    assert typed(f"explain team/waits --watch kubernetes:{recording}") == 0
     assert "waits" in capsys.readouterr().out
-    assert main(["what-if", "--watch", f"kubernetes:{recording}", "--policy", "srtf", "-o", "json"]) == 0
-    assert main(["watch", "kubernetes", "--from", str(recording)]) == 0
+    assert typed(f"what-if --watch kubernetes:{recording} --policy srtf -o json") == 0
+    assert typed(f"watch kubernetes --from {recording}") == 0
     assert "1 jobs run, 1 wait for 2 GPUs" in capsys.readouterr().out
 
 
@@ -121,7 +122,7 @@ def test_no_end_is_forecast_of_pods_without_a_limit_nor_a_start_of_those_behind(
     recording: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     seen(recording, node("n1"), pod("runs", 4, "n1"), pod("waits", 2, age=50), pod("alone", 1, age=40, activeDeadlineSeconds=3600))
-    assert main(["forecast", "--watch", f"kubernetes:{recording}"]) == 0
+    assert typed(f"forecast --watch kubernetes:{recording}") == 0
     lines = capsys.readouterr().out.splitlines()
     assert "team/runs: runs; its end is not known: it has no estimate" in lines
     assert "team/waits: 1 job ahead, 1 of unknown length: its start is not known" in lines
@@ -143,7 +144,7 @@ def test_mistakes(recording: Path, capsys: pytest.CaptureFixture[str], text: str
 
 
 def test_the_command_of_a_recording_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["watch", "kubernetes", "--script"]) == 0
+    assert typed("watch kubernetes --script") == 0
     assert capsys.readouterr().out == "kubectl get nodes,pods --all-namespaces -o json\n"
     with pytest.raises(Exception, match="slurm or kubernetes"):
         look("nomad")

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from tests.typed import typed
 
-from gantline.cli.main import main
 from gantline.core.errors import GantlineError
 from gantline.traces.files.clusters import read_cluster
 from gantline.traces.files.node_lists import cluster_text, read_node_list
@@ -35,7 +35,7 @@ def test_a_node_list_is_a_cluster(name: str, tmp_path: Path) -> None:
 
 def test_the_command_writes_what_cluster_takes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "list").write_text(LISTS["sinfo"][0], encoding="utf-8")
-    assert main(["trace", "cluster", "sinfo", str(tmp_path / "list"), str(tmp_path / "c.yaml")]) == 0
+    assert typed(f"trace cluster sinfo {tmp_path}/list {tmp_path}/c.yaml") == 0
     assert "2 nodes with 8 GPUs" in capsys.readouterr().err
     with pytest.raises(GantlineError, match="did you mean 'sinfo'"):
         read_node_list("slurm", tmp_path / "list")

@@ -1,4 +1,6 @@
-"""Compares what a plan asks for with what is granted, in one pass: which rows keep what they have, change, or stop. Compiled."""
+"""Compares what a plan asks for with what is granted, in one pass: which rows keep what they have, change, or stop; and writes down, when
+that is done, what was granted.
+"""
 
 from __future__ import annotations
 
@@ -8,9 +10,23 @@ from gantline.core.arrays import Bools, Ints
 from gantline.core.columns import Job
 from gantline.core.jit import kernel
 from gantline.core.phases import PENDING, RUNNING, STARTING
+from gantline.core.plan import Assignments
 from gantline.core.tables import Matrices
-from gantline.engine.commit.granted import FIRST_RAW, LIMIT, UNTIL, GrantedByRow
-from gantline.engine.commit.request import GROUPS, LINES_COUNT, OTHER, PLACES, SAME, STOPS, PlanRequest, team_of
+from gantline.engine.commit.request import (
+    FIRST_RAW,
+    GROUPS,
+    LIMIT,
+    LINES_COUNT,
+    OTHER,
+    PLACES,
+    SAME,
+    STOPS,
+    UNTIL,
+    GrantedByRow,
+    GrantedColumns,
+    PlanRequest,
+    team_of,
+)
 from gantline.engine.lists import Lists, RowCount
 from gantline.engine.settings import Amount, EngineRules
 
@@ -96,3 +112,30 @@ def _keeps(t: Matrices, granted: GrantedByRow, special: Bools, asked: PlanReques
         if now != before and not both_unsaid and (line < FIRST_RAW or asked.made_up[k]):
             return False
     return True
+
+
+NOT_GRANTED, GRANTED, IN_PART = range(3)  # in part: all but other CPUs or the like
+
+
+def note_granted(granted: GrantedColumns, table: Assignments, asked: PlanRequest, places: Ints, end: Ints) -> None:
+    """Write down what the rows of these places were granted, by how their turns ended."""
+    _note_granted(granted.state.matrices, granted.columns, asked, places, end)
+    got = places[end != NOT_GRANTED]
+    granted.note_lists(table, got.tolist(), asked.rows[got].tolist())
+
+
+@kernel
+def _note_granted(t: Matrices, granted: GrantedByRow, asked: PlanRequest, places: Ints, end: Ints) -> None:
+    for n in range(places.shape[0] - 1, -1, -1):  # of several assignments of one row the first counts
+        k = places[n]
+        row = asked.rows[k]
+        if end[n] == NOT_GRANTED:
+            granted.epoch[row] = -1
+            continue
+        reason = t.I[Job.REASON, row] if end[n] == IN_PART else 0
+        renew(t, asked, k)
+        t.I[Job.REASON, row] = reason
+        granted.team[row] = team_of(asked.groups, k)
+        granted.epoch[row] = t.I[Job.EPOCH, row] if end[n] == GRANTED else -1
+        for m in range(asked.found[LINES_COUNT]):
+            granted.number[asked.lines[m], row] = asked.number[asked.lines[m], k]

@@ -1,11 +1,11 @@
-"""Choosing devices for one gang: by the placement rule within what its assignment allows, for workers of several roles, and for
-members of a group; and what they take of device memory.
+"""Devices for one gang: by the placement rule within what its assignment allows, for workers of several roles, and for members of a group;
+and what they take of device memory.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 
@@ -15,71 +15,33 @@ from gantline.core.grant import Worker
 from gantline.core.host_resources import SLACK, amounts_beside
 from gantline.core.plan import Assignment, Part
 from gantline.core.tables import Tables
-from gantline.engine.commit.requested import Requested
-from gantline.engine.holdings import NOTHING, Beside, Holdings, Side, added
+from gantline.engine.commit.turns import GangTurn, GrantForm
+from gantline.engine.gang import find_devices
+from gantline.engine.holdings import NOTHING, Beside, Holding, Holdings, Side, added
+from gantline.engine.settings import EngineRules, Switch
 from gantline.engine.state import State
 from gantline.policies.placement import fit
-from gantline.policies.placement.fit import NodeCounts, Supply, room, supply_for
 from gantline.policies.placement.rules import Together
 
 
-def choose_devices(state: State, row: int, option: int, item: Assignment) -> list[int] | None:
-    """Devices for a whole gang; None: it does not fit as it must."""
-    t = state.tables
-    need, spread = int(t.options.I[Option.GPUS, option]), int(t.options.I[Option.NODES, option])
-    for view in _views(state, item):
-        found = _choose(state, row, option, need, spread, item, t.NF, view)
-        if found is not None:
-            return found
+def choose_place(holdings: Holdings, row: int, option: int, item: Assignment | None, kept: Sequence[int] = ()) -> Holding | None:
+    """A place for a whole gang, or for one that keeps some devices, which `item` may restrict; None: it does not fit as it must."""
+    state, listed = holdings.state, holdings.listed(kept)
+    t, rules = state.matrices, _rules(state, item)
+    need, one_node = int(t.OI[Option.GPUS, option]), item is not None and item.within == "node" and bool(item.required)
+    for view in (None,) if item is None else _views(state, item, need > 0, kept):
+        tables = t if view is None or view is t.NI else t._replace(NI=view)
+        if find_devices(tables, rules, row, option, len(kept), one_node, state.scratch, listed):
+            found = listed[: max(need, 1)].tolist()
+            return Holding(option, tuple(found)) if need else Holding(option, node=found[0])
     return None
 
 
-def choose_node(state: State, row: int, option: int, item: Assignment) -> int:
-    """A node for a grant without devices; -1: none has room."""
-    t = state.tables
-    seats = NodeCounts(state.scratch[0], state.scratch[1])
-    supply = _supply(state, option, t.NF, _only(t.NI, item.nodes))
-    return int(seats.nodes[0]) if fit.choose(supply, 0, 0, fit.Picking(fit.FIRST_FREE, False, False, 0), seats) else -1
-
-
-def extend(state: State, row: int, option: int, devices: Sequence[int], need: int, item: Assignment) -> list[int] | None:
-    """`need` devices that begin with the given ones: more from their own nodes first, the rest by the rule."""
-    t = state.tables
-    home = list(dict.fromkeys(int(t.D[Device.NODE, d]) for d in devices))
-    NF, NI = t.NF.copy(), _only(t.NI, item.nodes)
-    if item.within and item.required and home:
-        level = _level(state, item.within)
-        NI = _only(NI, np.flatnonzero(level == level[home[0]]).tolist())
-    more: list[int] = []
-    for node in home:
-        count = min(int(room(_supply(state, option, NF, NI), node)), need - len(devices) - len(more))
-        if count > 0:
-            more += pick(state, node, count)
-            NI = NI.copy()
-            NI[Node.FREE, node] = 0  # what is left there is not enough, or not needed
-    left = need - len(devices) - len(more)
-    if left > 0:
-        if t.options.I[Option.NODES, option] == 1:
-            return None
-        rest = _choose(state, row, option, left, 0, item, NF, NI)
-        if rest is None:
-            return None
-        more += rest
-    return [*devices, *more]
-
-
-def pick(state: State, node: int, count: int) -> list[int]:
-    """The first free devices of a node."""
-    t = state.tables
-    first, size = int(t.NI[Node.FIRST, node]), int(t.NI[Node.GPUS, node])
-    free = np.flatnonzero(t.D[Device.HOLDER, first : first + size] == FREE)[:count]
-    return [first + int(k) for k in free]
-
-
-def likes_together(state: State, row: int, item: Assignment) -> bool:
+def likes_together(state: State, row: int, item: Assignment | None) -> bool:
     """Whether a gang is better off on few nodes, by its assignment or by the rule."""
     likes, sensitive = state.rule.together, bool(state.tables.I[Job.CONSOLIDATE, row] > 0)
-    return item.within == "node" or likes is Together.ALWAYS or (likes is Together.SENSITIVE and sensitive)
+    within = item is not None and item.within == "node"
+    return within or likes is Together.ALWAYS or (likes is Together.SENSITIVE and sensitive)
 
 
 def keeps_within(state: State, nodes: Sequence[int], item: Assignment) -> bool:
@@ -92,31 +54,25 @@ def keeps_within(state: State, nodes: Sequence[int], item: Assignment) -> bool:
     return len({int(level[node]) for node in nodes}) <= 1
 
 
-def _choose(state: State, row: int, option: int, need: int, spread: int, item: Assignment, NF: Floats, NI: Ints) -> list[int] | None:
-    """One question to the placement rule."""
-    t = state.tables
-    rule = state.rule.code
-    if item.within == "node":
-        rule = fit.CONSOLIDATED if item.required else fit.PREFERRED
-    seats = NodeCounts(state.scratch[0], state.scratch[1])
-    seed = int(fit.mix(state.seed * 1000003 + int(t.I[Job.EPOCH, row]) * 8191 + row))
-    manner = fit.Picking(rule, state.rule.whole, bool(t.I[Job.CONSOLIDATE, row] > 0), seed)
-    used = fit.choose(_supply(state, option, NF, NI), need, spread, manner, seats)
-    if used == 0 or (item.within == "node" and item.required and used > 1):
-        return None
-    return [device for node, count in zip(seats.nodes[:used].tolist(), seats.counts[:used].tolist()) for device in pick(state, node, count)]
+def _rules(state: State, item: Assignment | None) -> EngineRules:
+    """The rule of the run, or what says instead how one node is sought."""
+    if item is None or item.within != "node":
+        return state.rules
+    switch = state.SI.copy()
+    switch[Switch.RULE] = fit.CONSOLIDATED if item.required else fit.PREFERRED
+    return state.rules._replace(switch=switch)
 
 
-def _supply(state: State, option: int, NF: Floats, NI: Ints) -> Supply:
-    """What these nodes have free for a gang with that option."""
-    OI, OF = state.tables.options.I, state.tables.options.F
-    return supply_for.py_func(NF, NI, OF, OI, option, False)  # type: ignore[attr-defined,no-any-return]  # from Python a kernel returns numbers
-
-
-def _views(state: State, item: Assignment) -> Iterator[Ints]:
-    """The node table with all other nodes masked, the tightest rack or pool first."""
-    allowed = _only(state.tables.NI, item.nodes)
-    if item.within in ("rack", "pool"):
+def _views(state: State, item: Assignment, devices: bool, kept: Sequence[int]) -> Iterator[Ints]:
+    """The node table with all other nodes masked; for a gang with devices the tightest rack or pool first, or where it is already."""
+    NI = state.tables.NI
+    allowed = _only(NI, item.nodes)
+    if kept:
+        level = _level(state, item.within) if item.within and item.required else None
+        here = int(state.tables.D[Device.NODE, kept[0]])
+        yield allowed if level is None else _only(allowed, np.flatnonzero(level == level[here]).tolist())
+        return
+    if devices and item.within in ("rack", "pool"):
         level = _level(state, item.within)
         free = {int(k): int(allowed[Node.FREE, level == k].sum()) for k in np.unique(level)}
         for k in sorted(free, key=lambda k: (free[k], k)):
@@ -228,11 +184,11 @@ _SLACK = 1e-9
 
 
 class DeviceMemory:
-    """The books of one commit; `planned` is what rows shall have by its plan, where that is not what they have."""
+    """The books of one commit; `caps` are those of rows of its plan, where they are not what they were."""
 
-    def __init__(self, tables: Tables, tenants: Callable[[int], list[int]], planned: Mapping[int, Assignment]) -> None:
-        self.tables, self.tenants, self.planned = tables, tenants, planned
-        self.counts = any(tables.cluster.device_memory)
+    def __init__(self, holdings: Holdings, caps: Mapping[int, float]) -> None:
+        self.tables, self.holdings, self.caps = holdings.state.tables, holdings, caps
+        self.counts = any(self.tables.cluster.device_memory)
 
     def lacking(self, row: int, devices: Iterable[int]) -> str:
         """Why the row cannot have what it shall on these devices beside the gangs that are there; empty: it can."""
@@ -240,10 +196,11 @@ class DeviceMemory:
         if wanted == 0.0:
             return ""
         for device in devices:
-            has, taken = self._of(device), self._taken(device, row)
+            number = int(self.tables.D[Device.NODE, device])
+            has = self.tables.cluster.device_memory[int(self.tables.NI[Node.TYPE, number])]
+            taken = sum(self.amount(other) for other in self.holdings.tenants(device) if other != row)
             if has > 0.0 and wanted + taken > has + _SLACK:
-                node = self.tables.cluster.nodes[int(self.tables.D[Device.NODE, device])].name
-                place = f"{node}:{device - int(self.tables.NI[Node.FIRST, self.tables.D[Device.NODE, device]])}"
+                place = f"{self.tables.cluster.nodes[number].name}:{device - int(self.tables.NI[Node.FIRST, number])}"
                 left = f", of which {taken:g} GB are taken" if taken else ""
                 return f"job '{self.tables.ids[row]}' needs {wanted:g} GB of device memory, and {place} has {has:g} GB{left}"
         return ""
@@ -251,18 +208,12 @@ class DeviceMemory:
     def amount(self, row: int) -> float:
         """GB that the row takes of each of its devices."""
         grant = self.tables.granted.get(row)
-        item = self.planned.get(row) or (None if grant is None else grant.assignment)
-        if item is not None and item.memory_cap < math.inf:
-            return item.memory_cap
+        cap = self.caps.get(row, math.inf if grant is None else grant.assignment.memory_cap)
+        if cap < math.inf:
+            return cap
         known = self.tables.metrics.get(DEVICE_MEMORY)
         need = math.nan if known is None else float(known[row])
         return need if need > 0.0 else 0.0
-
-    def _of(self, device: int) -> float:
-        return self.tables.cluster.device_memory[int(self.tables.NI[Node.TYPE, self.tables.D[Device.NODE, device]])]
-
-    def _taken(self, device: int, row: int) -> float:
-        return sum(self.amount(other) for other in self.tenants(device) if other != row)
 
 
 # Gangs that share devices: rows that are together stay, the others join, and only missing devices are taken anew.
@@ -271,89 +222,79 @@ class DeviceMemory:
 class Claims:
     """Which row stays on which shared device in one commit. Two may stay together only if the plan allows it to both of them."""
 
-    def __init__(self, holdings: Holdings, changing: set[int]) -> None:
+    def __init__(self, holdings: Holdings, changing: Iterable[GangTurn]) -> None:
         self._stay: dict[int, dict[int, frozenset[int] | None]] = {}
-        for device in {device for row in changing if holdings.shares(row) for device in holdings.of(row).devices}:
-            self._stay[device] = {
-                row: None for row in holdings.tenants(device) if row not in changing
-            }  # they stay with any gang that is there
+        rows = {turn.row for turn in changing}
+        for device in {device for turn in changing if turn.had.shared for device in turn.had.devices}:
+            self._stay[device] = {row: None for row in holdings.tenants(device) if row not in rows}  # they stay with any gang that is there
 
-    def claim(self, w: Requested, devices: tuple[int, ...]) -> bool:
+    def claim(self, turn: GangTurn, devices: tuple[int, ...]) -> bool:
         """The row stays on these devices, if each row that stays there may share with it."""
-        company = w.company if w.shares else frozenset({w.row})
+        partners = turn.partners if turn.shares else frozenset({turn.row})
         for device in devices:
             for other, theirs in self._stay.get(device, {}).items():
-                if other not in company or (theirs is not None and w.row not in theirs):
+                if other not in partners or (theirs is not None and turn.row not in theirs):
                     return False
         for device in devices:
-            self._stay.setdefault(device, {})[w.row] = company
+            self._stay.setdefault(device, {})[turn.row] = partners
         return True
 
 
 class Pools:
     """Per group of one plan: the devices that its members share so far."""
 
-    def __init__(self, state: State, holdings: Holdings, memory: DeviceMemory) -> None:
-        self.state, self.holdings, self.memory = state, holdings, memory
-        self._pools: dict[frozenset[int], list[int]] = {}
+    def __init__(self, holdings: Holdings, memory: DeviceMemory) -> None:
+        self.state, self.holdings, self.memory = holdings.state, holdings, memory
+        self._pools: dict[frozenset[int], dict[int, None]] = {}  # in the order in which they became the group's
 
-    def settle_in(self, wanted: Mapping[int, Requested], holding: set[int], claims: Claims) -> set[int]:
+    def settle_in(self, holders: Iterable[GangTurn], claims: Claims) -> set[int]:
         """Members that may stay where they are, the widest gang first: each lies within what the others have, or around it."""
-        OI = self.state.tables.options.I
-        runners = [w for w in wanted.values() if w.pooled and w.sound and w.row in holding]
-        staying: set[int] = set()
-        for w in sorted(runners, key=lambda w: -int(OI[Option.GPUS, w.option])):
-            held = self.holdings.of(w.row)
-            same_type = bool(OI[Option.TYPE, held.option] == OI[Option.TYPE, w.option])
-            pool = self._pools.setdefault(w.company, [])
+        OI, staying = self.state.tables.options.I, set[int]()
+        for turn in sorted((turn for turn in holders if turn.form is GrantForm.JOINS), key=lambda turn: -int(OI[Option.GPUS, turn.option])):
+            held, pool = turn.had, self._pools.get(turn.partners, {})
+            same_type = bool(OI[Option.TYPE, held.option] == OI[Option.TYPE, turn.option])
             both = set(held.devices) | set(pool)
-            inside = len(both) in (len(pool), len(held.devices)) or len(both) <= w.item.size
-            if same_type and len(held.devices) == OI[Option.GPUS, w.option] and inside and claims.claim(w, held.devices):
-                staying.add(w.row)
-                self.add(w, held.devices)
+            inside = len(both) in (len(pool), len(held.devices)) or (turn.item is not None and len(both) <= turn.item.size)
+            if same_type and len(held.devices) == OI[Option.GPUS, turn.option] and inside and claims.claim(turn, held.devices):
+                staying.add(turn.row)
+                self.add(turn, held.devices)
         return staying
 
-    def of(self, w: Requested) -> list[int]:
+    def of(self, turn: GangTurn) -> tuple[int, ...]:
         """The devices of its group so far."""
-        return list(self._pools.get(w.company, ()))
+        return tuple(self._pools.get(turn.partners, ()))
 
-    def restore(self, w: Requested, devices: list[int]) -> None:
+    def restore(self, turn: GangTurn, devices: tuple[int, ...]) -> None:
         """Its group has these devices again."""
-        self._pools[w.company] = devices
+        self._pools[turn.partners] = dict.fromkeys(devices)
 
-    def add(self, w: Requested, devices: tuple[int, ...]) -> None:
+    def add(self, turn: GangTurn, devices: tuple[int, ...]) -> None:
         """These devices are the group's from now on."""
-        pool = self._pools.setdefault(w.company, [])
-        pool += [device for device in devices if device not in pool]
+        self._pools.setdefault(turn.partners, {}).update(dict.fromkeys(devices))
 
-    def find(self, w: Requested) -> list[int] | None:
+    def find(self, turn: GangTurn) -> tuple[int, ...] | None:
         """Devices for a member: the least crowded ones of the group, and free ones where it has too few."""
-        t = self.state.tables
-        need, kind = int(t.options.I[Option.GPUS, w.option]), int(t.options.I[Option.TYPE, w.option])
-        mine = [d for d in self._pools.get(w.company, ()) if t.NI[Node.TYPE, t.D[Device.NODE, d]] == kind]
-        usable = [d for d in mine if self.holdings.is_open(d) and not self.memory.lacking(w.row, (d,))]
-        if w.item.nodes:
-            usable = [d for d in usable if int(t.D[Device.NODE, d]) in w.item.nodes]
-        if w.item.size > len(usable):
-            wider = self._widen(w, usable, need)
+        t, item = self.state.tables, turn.item
+        need, kind = int(t.options.I[Option.GPUS, turn.option]), int(t.options.I[Option.TYPE, turn.option])
+        size = 0 if item is None else item.size
+        usable = [
+            d
+            for d in self._pools.get(turn.partners, ())
+            if t.NI[Node.TYPE, t.D[Device.NODE, d]] == kind and self.holdings.is_open(d) and not self.memory.lacking(turn.row, (d,))
+        ]
+        if item is not None and item.nodes:
+            usable = [d for d in usable if int(t.D[Device.NODE, d]) in item.nodes]
+        if size > len(usable):  # not all the devices yet that they are to share: idle ones first, then free ones, before members stack
+            idle = [d for d in usable if not self.holdings.tenants(d)][:need]
+            fresh = need - len(idle)
+            wider = tuple(idle) if fresh == 0 else self._more(turn, idle) if fresh <= size - len(usable) else None
             if wider is not None:
                 return wider
-        if len(usable) >= need:
+        if len(usable) > need:
             quiet = sorted(usable, key=lambda d: len(self.holdings.tenants(d)))[:need]
-            return [d for d in usable if d in quiet]
-        if not usable:
-            return choose_devices(self.state, w.row, w.option, w.item)
-        return self._more(w, usable, need)
+            usable = [d for d in usable if d in quiet]
+        return tuple(usable) if len(usable) == need else self._more(turn, usable)
 
-    def _widen(self, w: Requested, usable: list[int], need: int) -> list[int] | None:
-        """The group has not all the devices yet that it is to share: idle ones of its own first, then free ones, before members stack."""
-        idle = [d for d in usable if not self.holdings.tenants(d)][:need]
-        fresh = min(need - len(idle), w.item.size - len(usable))
-        if fresh + len(idle) < need:
-            return None
-        if not idle:
-            return choose_devices(self.state, w.row, w.option, w.item) if fresh else None
-        return idle if fresh == 0 else self._more(w, idle, need)
-
-    def _more(self, w: Requested, devices: list[int], need: int) -> list[int] | None:
-        return extend(self.state, w.row, w.option, devices, need, w.item)
+    def _more(self, turn: GangTurn, devices: list[int]) -> tuple[int, ...] | None:
+        found = choose_place(self.holdings, turn.row, turn.option, turn.item, devices)
+        return None if found is None else found.devices

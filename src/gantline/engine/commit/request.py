@@ -1,19 +1,144 @@
-"""What a plan asks for, as columns in the order of the plan: one form for everything that assignments can say."""
+"""What a plan asks for, and what each row was last granted, in the same columns: one is compared with the other in bulk."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from operator import eq
-from typing import NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gantline.core.arrays import Bools, Floats, Ints
+from gantline.core.columns import HOST_RESOURCE_NAMES
+from gantline.core.grant import Grant, Worker
 from gantline.core.jit import kernel
-from gantline.core.plan import Assignments
-from gantline.engine.commit.granted import DEFAULTS, LIMIT, LINES, LISTS, MODE, NUMBERS, RAW, TOGETHER, UNTIL, GrantedColumns
+from gantline.core.plan import ASSIGNMENT_DEFAULTS, Assignments, Mode
+from gantline.engine.holdings import Holdings
 from gantline.engine.option_rows import OptionRows
 from gantline.engine.state import State
+
+#: what makes a grant more than a gang with an option; the option says the rest, and groups are compared by their members
+NUMBERS = ("required", "mode", "together", "size", "turns", "fraction", "memory_cap", "offset", "batch", "accumulation", "share", "limit")
+#: what was asked of the option; compared only where the option follows from named devices or parts
+RAW = ("option", "gpus", "type", "span", *HOST_RESOURCE_NAMES)
+LISTS = ("devices", "nodes", "parts", "within", "purpose")
+#: where the numbers are in `Granted.number` and `PlanRequest.number`; a lease (`until`) is written down and never compared
+LINES = {name: line for line, name in enumerate((*NUMBERS, *RAW, "until"))}
+FIRST_RAW: Final = len(NUMBERS)
+MODE: Final = LINES["mode"]
+TOGETHER: Final = LINES["together"]
+LIMIT: Final = LINES["limit"]
+UNTIL: Final = LINES["until"]
+DEFAULTS: Floats = np.array([ASSIGNMENT_DEFAULTS[name] for name in LINES], dtype=np.float64)
+
+
+class GrantedByRow(NamedTuple):
+    """What rows were granted, by row, as kernels take it."""
+
+    epoch: Ints  # the grant that a plan is compared with; below zero: none is known
+    team: Ints  # stands for the rows of its group (0: none)
+    number: Floats  # (line, row), see `LINES`
+
+
+class GrantedColumns:
+    """Columns of requests that were granted, by row; void from the next grant of the row on."""
+
+    def __init__(self, state: State) -> None:
+        self.state = state
+        self._lists: dict[str, NDArray[Any]] = {}
+        self._asked: set[str] = set()  # what was ever asked for
+        none: Ints = np.zeros(0, dtype=np.int64)
+        self._columns = GrantedByRow(none, none, np.zeros((len(LINES), 0)))
+        self.shares: tuple[NDArray[Any], ...] | None = None  # the shares of time as they were last given, all of them
+
+    @property
+    def columns(self) -> GrantedByRow:
+        """The columns, as long as the tables are."""
+        known, rows = self._columns, self.state.tables.F.shape[1]
+        if len(known.epoch) < rows:
+            epoch, team = _longer(known.epoch, rows, -1), _longer(known.team, rows, 0)
+            number = np.tile(DEFAULTS[:, None], rows)
+            number[:, : known.number.shape[1]] = known.number
+            known = self._columns = GrantedByRow(epoch, team, number)
+            self._lists = {name: _longer(column, rows, ASSIGNMENT_DEFAULTS[name]) for name, column in self._lists.items()}
+        return known
+
+    def column(self, name: str) -> NDArray[Any]:
+        """A column of lists or words over all rows."""
+        rows = len(self.columns.epoch)  # which makes all columns as long as the tables are
+        if name not in self._lists:
+            self._lists[name] = _longer(np.zeros(0, dtype=object), rows, ASSIGNMENT_DEFAULTS[name])
+        return self._lists[name]
+
+    def knows(self, name: str) -> bool:
+        """Whether anything was ever granted under this name."""
+        return name in self._asked
+
+    def takes_turns(self, row: int) -> bool:
+        """Whether the row, which has a grant, is in a rotation; no grant is made for that."""
+        number = self.columns.number
+        return bool(number[LINES["turns"], row] >= 0.0 or number[MODE, row] == Mode.TIME)
+
+    def note_lists(self, table: Assignments, places: list[int], rows: list[int]) -> None:
+        """Rows have what the plan says at these places, and its numbers are noted: what it was asked for, and lists and words."""
+        self._asked.update(name for name in (*NUMBERS, *RAW) if table.has(name))
+        for name in LISTS:
+            if table.has(name) or name in self._asked:
+                self._asked.add(name)
+                entries, stored = table.entries(name), self.column(name)
+                for place, row in zip(places, rows):
+                    stored[row] = entries[place]
+
+    def forget(self, rows: Ints | int) -> None:
+        """These rows did not get what they asked for: the next plan is compared with them whatever it gives."""
+        self.columns.epoch[rows] = -1
+
+
+class GrantsOfPlan:
+    """The grants of many rows, as one plan gave them."""
+
+    def __init__(
+        self,
+        holdings: Holdings,
+        rows: Ints,
+        table: Assignments,
+        places: dict[int, int],
+        workers: dict[int, tuple[Worker, ...]],
+        caps: dict[int, float],
+    ) -> None:
+        """The plan named these `rows`, and what it gave at these places, by row, is kept: it may write to its arrays again.
+
+        `workers` are those of rows with parts, `caps` are amounts of device memory that differ from the plan's.
+        """
+        self.holdings, self.workers, self.caps = holdings, workers, caps
+        self.rows, self.group, self.table = rows, table.column("group").copy(), table.some(np.array(list(places.values()), dtype=np.int64))
+        self._places = dict(zip(places, range(len(places))))
+        self._members: dict[int, frozenset[int]] = {}
+
+    def grant(self, row: int) -> Grant:
+        """The grant of a row, on what it holds now."""
+        item, held = replace(self.table[self._places[row]], job=row), self.holdings.of(row)
+        if row in self.caps:
+            item = replace(item, memory_cap=self.caps[row])
+        if item.group not in self._members:
+            members = self.rows[self.group == item.group] if item.group >= 0 else self.rows[:0]
+            self._members[item.group] = frozenset(members.tolist())
+        return Grant((item,), (self._members[item.group],), held.devices, held.shared, self.workers.get(row, ()), self.holdings.side(held))
+
+
+def _longer(column: NDArray[Any], rows: int, fill: Any) -> NDArray[Any]:
+    longer = np.empty(rows, dtype=column.dtype)
+    longer[: len(column)] = column
+    if column.dtype == object:
+        for at in range(len(column), rows):
+            longer[at] = fill
+    else:
+        longer[len(column) :] = fill
+    return longer
+
+
+# A plan: one entry per assignment, in its order, and one form for everything that assignments can say.
 
 #: how an assignment is compared with what its row was granted: by its columns, or it is known to be the same, or known to be another
 BY_COLUMNS, SAME, OTHER = range(3)
@@ -51,6 +176,17 @@ class RequestReader:
         self.state, self.granted, self.options = state, granted, options
         self.plans = 0
         self._make(0)
+        for row, grant in state.tables.granted.items():
+            self._note(row, grant)
+
+    def _note(self, row: int, grant: Grant) -> None:
+        """A grant that came with the tables is known, and no plan is compared with it."""
+        known, members = self.granted.columns, np.array(sorted(grant.members[0]), dtype=np.int64)
+        groups = room_for_groups(len(members))
+        number_groups(members, np.zeros(len(members), dtype=np.int64), len(members), groups)
+        known.team[row] = team_of(groups, 0) if len(members) else 0
+        for name, line in LINES.items():
+            known.number[line, row] = getattr(grant.assignment, name)
 
     def _make(self, size: int) -> None:
         rows, option, group, by, places, stops, named_by = np.zeros((7, size), dtype=np.int64)
@@ -124,6 +260,16 @@ def filled(table: Assignments, *names: str) -> Bools:
         if table.has(name):
             found |= np.fromiter(map(bool, table.entries(name)), dtype=np.bool_, count=len(table))
     return found
+
+
+def divides_time(rows: Ints, table: Assignments) -> Bools:
+    """Which assignments are shares of the time on no device in particular."""
+    if not table.has("share"):
+        return np.zeros(len(rows), dtype=np.bool_)
+    mode = table.column("mode")
+    part = (table.column("share") < 1.0) & ((mode == Mode.EXCLUSIVE) | (mode == Mode.SPACE))
+    _, which, count = np.unique(rows, return_inverse=True, return_counts=True)
+    return np.asarray(part | (count[which] > 1))
 
 
 # The groups of a plan, numbered as they come, and what stands for the rows of each.

@@ -20,7 +20,7 @@ from gantline.core.errors import UsageError
 from gantline.core.grant import Grant
 from gantline.core.phases import RUNNING, STARTING
 from gantline.engine.advance import soonest
-from gantline.engine.commit.granted import GrantedColumns
+from gantline.engine.commit.request import GrantedColumns
 from gantline.engine.commit.shown_gangs import ShownGangs
 from gantline.engine.gang import set_due, set_speeds
 from gantline.engine.holdings import Holdings
@@ -145,8 +145,6 @@ class Speeds:
         about. So a model that is asked about one member of a group is shown all of them, and can compute what they have in common once.
         """
         now, model = self.state.now, self.model
-        if model is None and self.shown.set_divided(rows):
-            return
         rows = self.shown.around(rows)
         if not len(rows):
             return
