@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gantline.core.columns import Column, DeviceTable, JobTable, NodeTable, Table
+from gantline.core.columns import ColumnTable, DeviceTable, JobTable, NodeTable, TableColumn
 from gantline.core.options import OptionTable
 from generated_pages import write_pages
 
@@ -21,12 +21,12 @@ is none, the engine keeps it.
 """
 
 
-def rows(table: type[Table]) -> list[str]:
+def rows(table: type[ColumnTable]) -> list[str]:
     """A line per column."""
     return [f"| {' | '.join(cells(column))} |" for column in table.columns()]
 
 
-def cells(column: Column[Any]) -> list[str]:
+def cells(column: TableColumn[Any]) -> list[str]:
     """Its constant, its kind, what a blank row has, its unit, its input, and what it means."""
     kind = "number" if column.kind.__name__ == "float64" else "whole number"
     hidden = " Hidden from policies." if column.secret else ""

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from gantline.core.columns import Constants, DeviceTable, JobTable, NodeTable, Table
+from gantline.core.columns import ColumnTable, Constants, DeviceTable, JobTable, NodeTable
 from gantline.core.job_json import KEYS
 from gantline.core.options import OptionTable
 
@@ -20,7 +20,7 @@ def places(constants: type[Constants]) -> set[str]:
 
 
 @pytest.mark.parametrize("table", TABLES)
-def test_kernels_and_the_table_name_the_same_columns_in_one_order(table: type[Table]) -> None:
+def test_kernels_and_the_table_name_the_same_columns_in_one_order(table: type[ColumnTable]) -> None:
     assert {column.name.upper() for column in table.columns()} == places(table.places)
     for kind in (np.float64, np.int64):
         listed = [column.place for column in table.columns(kind)]
@@ -28,7 +28,7 @@ def test_kernels_and_the_table_name_the_same_columns_in_one_order(table: type[Ta
 
 
 @pytest.mark.parametrize("table", TABLES)
-def test_a_blank_row_has_the_default_of_every_column(table: type[Table]) -> None:
+def test_a_blank_row_has_the_default_of_every_column(table: type[ColumnTable]) -> None:
     blank = table.blank(3)
     for column in table.columns():
         np.testing.assert_array_equal(getattr(blank, column.name), np.full(3, column.default))

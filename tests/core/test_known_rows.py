@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from gantline.core.columns import Job
 from gantline.core.job_json import KnownRows
+from gantline.core.snapshot import tables_behind
 from gantline.core.snapshot_json import decode_snapshot, encode_snapshot
-from gantline.core.tables import tables_behind
 from gantline.live.scheduler.view import Growing
 
 

@@ -13,9 +13,8 @@ from gantline import OrderPolicy, Plan, Policy, Snapshot, simulate
 from gantline.core.cluster_now import ClusterNow
 from gantline.core.columns import JobTable
 from gantline.core.errors import GantlineError
-from gantline.core.snapshot import Jobs
-from gantline.core.snapshot_view import Lent
-from gantline.core.tables import Tables, tables_behind
+from gantline.core.snapshot import Jobs, tables_behind
+from gantline.core.tables import Lent, Tables
 from gantline.traces.trace import Trace
 
 JOBS = Trace.from_records([{"job": f"j{k}", "gpus": 1 + k % 2, "arrival": float(k), "duration": 70.0 + k} for k in range(6)])

@@ -17,8 +17,8 @@ from gantline.core.inputs import Action, JobRequest, NodeEvent
 from gantline.core.phases import Phase
 from gantline.core.plan import Assignment, Mode, Part
 from gantline.core.reasons import Reason
+from gantline.core.snapshot import tables_behind
 from gantline.core.snapshot_json import decode_snapshot, encode_snapshot
-from gantline.core.tables import tables_behind
 from gantline.engine.engine import Engine
 from gantline.engine.gang import settle
 from gantline.engine.node_changes import drain_node, join_node, lose_node, return_node

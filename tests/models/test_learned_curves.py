@@ -10,9 +10,9 @@ from tests.engine.assigning import watched
 
 from gantline import simulate
 from gantline.core.errors import GantlineError, UsageError
-from gantline.core.policy import Source
 from gantline.core.snapshot_json import decode_snapshot
 from gantline.models.learned_curves import LearnedCurves, believed_speeds, read_scaling
+from gantline.models.model import Source
 from gantline.policies.elastic.policies import EqualShare
 from gantline.policies.elastic.pools import pools
 

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gantline.core.errors import UsageError
-from gantline.core.policy import Source
 from gantline.core.rng import stream
+from gantline.models.model import Source
 from gantline.models.sampling import RunResources, Sample, SampledRun, Sampler
 
 CPU = RunResources(type=0, devices=0, cpus=32, memory=16)

@@ -15,8 +15,9 @@ from gantline.core.columns import Job
 from gantline.core.grant import Grant
 from gantline.core.phases import Phase
 from gantline.core.plan import Plan
+from gantline.core.snapshot import tables_behind
 from gantline.core.snapshot_json import decode_snapshot, encode_plan, encode_snapshot
-from gantline.core.tables import Tables, tables_behind
+from gantline.core.tables import Tables
 from gantline.engine.engine import Engine
 from gantline.simulator.run import Run
 

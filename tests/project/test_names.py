@@ -19,7 +19,6 @@ APART = ("train/", "core/machine_code/")
 
 #: classes that stand twice, and why that confuses nobody
 TWICE = {
-    "Column": "of a printed table, and of the tables of the vocabulary",
     "Ending": "how a job ends in the tests of executors, and in the local runner",
     "Interval": "columns of the log, and an interval of confidence",
     "Job": "the column names of the table of jobs, and a job of a live service",
@@ -33,7 +32,6 @@ TWICE = {
     "Record": "columns of a record, and a stored run of a sweep",
     "Setup": "of a forecast, and of a service",
     "Switch": "an engine setting that is on or off, and a switch of a network",
-    "Table": "of the vocabulary, and an auction's",
     "Task": "one run of a sweep, and one process of the local runner",
     "Walk": "columns of what a walk notes, and a walk along links",
     "Workload": "what a measurement of coverage draws, and a Kubernetes object that is taken in",
@@ -41,8 +39,6 @@ TWICE = {
 
 #: functions that stand twice in one room, and why
 SAME_ROOM = {
-    "decode": "of JSON, and of a policy's memory",
-    "encode": "of JSON, and of a policy's memory",
     "check": "commands of two groups: `experiment check`, `trace check`",
     "compare": "the same question in Python, and from a file of experiments",
     "upgrade": "one per migration, as alembic wants it",

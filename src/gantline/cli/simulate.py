@@ -16,7 +16,6 @@ from gantline.cli.console import Form, chart_width, is_watched, say, show_object
 from gantline.cli.options import TraceName, TraceOptions, given_flags, run_flags
 from gantline.cli.progress import simulated_jobs
 from gantline.core.cluster import Cluster
-from gantline.core.columns import Job
 from gantline.core.errors import UsageError
 from gantline.core.fields import human_seconds
 from gantline.core.policy import OrderPolicy, Policy
@@ -275,7 +274,7 @@ def _report_ends(run: Run, bounded: bool) -> int:
 
 
 def _why(run: Run, row: int) -> str:
-    code = int(run.tables.I[Job.REASON, row])
+    code = int(run.tables.jobs.reason[row])
     return sentence(code) if code != Reason.NONE else ""
 
 

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from gantline.core.arrays import Bools, Floats, Ints
 from gantline.core.cluster import Bandwidths, Link
-from gantline.core.columns import DOWN, Column, DeviceTable, Kind, NodeTable
-from gantline.core.snapshot_view import Lent, Shown
+from gantline.core.columns import DOWN, DeviceTable, Kind, NodeTable, TableColumn
+from gantline.core.tables import Lent, Shown
 from gantline.core.topology import Traffic, slowest_link
 
 
@@ -25,7 +25,7 @@ class ClusterNow:
         self._lent, self._rows = lent, rows
         self._links: LinksNow | None = None
 
-    def _read(self, column: Column[Kind]) -> NDArray[Kind]:
+    def _read(self, column: TableColumn[Kind]) -> NDArray[Kind]:
         return self._lent.column(column)
 
     @property

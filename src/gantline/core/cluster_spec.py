@@ -11,7 +11,6 @@ GB/s of each. Snapshots and stores have the same as JSON: the short form where i
 from __future__ import annotations
 
 import itertools
-import math
 import re
 from collections.abc import Iterator
 from functools import lru_cache
@@ -23,18 +22,18 @@ from gantline.core.cluster import TREE, Bandwidths, Cluster, Link, Node, tree_li
 from gantline.core.columns import DOWN, FREE, HOST_RESOURCE_NAMES, HOST_RESOURCES, SHARED, Option
 from gantline.core.errors import UsageError, near
 from gantline.core.host_resources import amounts_beside
-from gantline.core.json_reader import Reader, decode_record, encode
+from gantline.core.json_reader import Reader, decode_record, to_json
 from gantline.core.slices import cut
 from gantline.core.tables import Tables
 
-_GROUP = re.compile(
+GROUP = re.compile(
     r"^(?:(?P<type>[A-Za-z][\w.\-]*):)?(?P<nodes>\d+)(?:x(?P<gpus>\d+))?(?:/(?P<slices>\d+(?:%[\dx%+]*)?))?(?:/(?P<cpus>\d+\.?\d*|\.\d+)c)?(?:/(?P<memory>\d+\.?\d*|\.\d+)g)?"
     r"(?:/(?P<storage>\d+\.?\d*|\.\d+)s)?(?:/(?P<device_memory>\d+\.?\d*|\.\d+)d)?"
     r"(?:@(?:(?P<per_rack>\d+)/rack|(?P<rack>[\w.\-]+)))?$"
 )
 MOST_NODES, MOST_GPUS = 100_000, 1_000_000
 """More is a slip of the finger; every node and device has a row in memory."""
-_LINKS = "links:"
+LINKS = "links:"
 
 
 def parse_cluster(text: str) -> Cluster:
@@ -46,7 +45,7 @@ def parse_cluster(text: str) -> Cluster:
     groups, bandwidths = _split(spec)
     tree = groups.pop() if len(groups) > 1 and groups[-1].startswith(TREE) else ""
     for part in groups:
-        group = _GROUP.match(part.strip())
+        group = GROUP.match(part.strip())
         if not group:
             raise UsageError(
                 f"'{part.strip()}' is not a group of nodes",
@@ -90,10 +89,10 @@ def add_machine(nodes: list[Node], machine: Node, slices: str | None, where: str
 def _split(spec: str) -> tuple[list[str], Bandwidths]:
     """The groups of nodes, and the bandwidths of the levels where the last group says them."""
     groups = [part.strip() for part in spec.split(",")]
-    if not groups[-1].startswith(_LINKS):
+    if not groups[-1].startswith(LINKS):
         return groups, Bandwidths()
     where, numbers = f"cluster '{spec}'", []
-    for piece in groups[-1][len(_LINKS) :].split("/"):
+    for piece in groups[-1][len(LINKS) :].split("/"):
         try:
             numbers.append(float(piece))
         except ValueError:
@@ -114,24 +113,6 @@ def racks_of(nodes: list[Node], count: int, name: str, per_rack: int | None, whe
     return [rack for rack in itertools.islice(fresh, -(-count // per_rack)) for _ in range(per_rack)][:count]
 
 
-def grown(text: str, share: float) -> str:
-    """The short specification with more nodes of every group: a tenth more of ``4x8,k80:20x4`` is ``5x8,k80:22x4``."""
-    parts = []
-    for part in text.split(","):
-        if part.strip().startswith((_LINKS, TREE)):
-            parts.append(part.strip())
-            continue
-        group = _GROUP.match(part.strip())
-        if not group:
-            raise UsageError(
-                f"'{part.strip()}' cannot be grown", where=f"cluster '{text}'", fix="name the larger cluster yourself: --also FILE"
-            )
-        start, end = group.span("nodes")
-        more = math.ceil(int(group["nodes"]) * (1.0 + share) - 1e-9)
-        parts.append(f"{part.strip()[:start]}{more}{part.strip()[end:]}")
-    return ",".join(parts)
-
-
 def check_size(nodes: int, gpus: int, place: str) -> None:
     if nodes > MOST_NODES or gpus > MOST_GPUS:
         raise UsageError(
@@ -147,11 +128,11 @@ def encode_cluster(cluster: Cluster) -> str | dict[str, Any]:
     short = _short_form(cluster.spec)
     if short is not None and short == cluster:
         return cluster.spec
-    found: dict[str, Any] = {"spec": cluster.spec, "nodes": encode(cluster.nodes)}
+    found: dict[str, Any] = {"spec": cluster.spec, "nodes": to_json(cluster.nodes)}
     if cluster.links:
-        found["links"] = encode(cluster.links, full=True)
+        found["links"] = to_json(cluster.links, full=True)
     if cluster.bandwidths.known:
-        found["bandwidths"] = encode(cluster.bandwidths._asdict())
+        found["bandwidths"] = to_json(cluster.bandwidths._asdict())
     return found
 
 
@@ -204,7 +185,7 @@ def encode_nodes(tables: Tables) -> dict[str, Any]:
             free = tuple(tables.NF[:HOST_RESOURCES, number].tolist())
             if free != amounts_beside(node):
                 amounts = zip(HOST_RESOURCE_NAMES, free, amounts_beside(node))
-                taken[node.name] = encode({name: left for name, left, whole in amounts if left != whole})
+                taken[node.name] = to_json({name: left for name, left, whole in amounts if left != whole})
         found["free"] = taken
     return found
 

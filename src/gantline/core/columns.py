@@ -81,7 +81,7 @@ Kind = TypeVar("Kind", np.float64, np.int64)
 
 
 @dataclass(eq=False)
-class Column(Generic[Kind]):
+class TableColumn(Generic[Kind]):
     """One column. Of a table it is a view of the matrix, of the class of the table this description."""
 
     kind: type[Kind]
@@ -95,16 +95,16 @@ class Column(Generic[Kind]):
     key: str = ""  # what snapshots call it
     name: str = field(init=False)
     place: int = field(init=False)
-    table: type[Table] = field(init=False)
+    table: type[ColumnTable] = field(init=False)
 
-    def __set_name__(self, owner: type[Table], name: str) -> None:
+    def __set_name__(self, owner: type[ColumnTable], name: str) -> None:
         self.table, self.name, self.key, self.place = owner, name, self.key or name, getattr(owner.places, name.upper())
 
     @overload
-    def __get__(self, table: None, owner: type[Table]) -> Column[Kind]: ...
+    def __get__(self, table: None, owner: type[ColumnTable]) -> TableColumn[Kind]: ...
     @overload
-    def __get__(self, table: Table, owner: type[Table]) -> NDArray[Kind]: ...
-    def __get__(self, table: Table | None, owner: type[Table]) -> Column[Kind] | NDArray[Any]:
+    def __get__(self, table: ColumnTable, owner: type[ColumnTable]) -> NDArray[Kind]: ...
+    def __get__(self, table: ColumnTable | None, owner: type[ColumnTable]) -> TableColumn[Kind] | NDArray[Any]:
         if table is None:
             return self
         matrix: NDArray[Any] = table.F if self.kind is np.float64 else table.I
@@ -113,13 +113,13 @@ class Column(Generic[Kind]):
         return view
 
 
-number = partial(Column, np.float64)
-whole = partial(Column, np.int64)
-code = partial(Column, np.int64, source="submit", written=False)  # of a name that is given when a job is submitted
-place = partial(Column, np.int64, written=False)  # what means something in one run only: rows and devices, counts of these, scratch
+number = partial(TableColumn, np.float64)
+whole = partial(TableColumn, np.int64)
+code = partial(TableColumn, np.int64, source="submit", written=False)  # of a name that is given when a job is submitted
+place = partial(TableColumn, np.int64, written=False)  # what means something in one run only: rows and devices, counts of these, scratch
 
 
-class Table:
+class ColumnTable:
     """Two matrices whose columns have names. A column is written in place: ``jobs.due[rows] = 5.0``."""
 
     places: ClassVar[type[Constants]]
@@ -128,15 +128,15 @@ class Table:
         self.F, self.I = F, I
 
     def __setattr__(self, name: str, value: object) -> None:
-        if isinstance(getattr(type(self), name, None), Column):
+        if isinstance(getattr(type(self), name, None), TableColumn):
             raise AttributeError(f"a column is written in place: {name}[:] = ...")
         super().__setattr__(name, value)
 
     @classmethod
     @cache
-    def columns(cls, kind: type | None = None) -> tuple[Column[Any], ...]:
+    def columns(cls, kind: type | None = None) -> tuple[TableColumn[Any], ...]:
         """All columns in the order of their places, or those of one kind."""
-        listed = [item for base in reversed(cls.__mro__) for item in vars(base).values() if isinstance(item, Column)]
+        listed = [item for base in reversed(cls.__mro__) for item in vars(base).values() if isinstance(item, TableColumn)]
         return tuple(item for item in listed if kind in (None, item.kind))
 
     @classmethod
@@ -166,7 +166,7 @@ class Table:
         return type(self)(self.F.copy(), self.I.copy())
 
 
-class JobTable(Table):
+class JobTable(ColumnTable):
     """One row per job."""
 
     places = Job
@@ -223,7 +223,7 @@ class JobTable(Table):
     reserved = whole("Devices that are kept for it, whatever others ask for; zero: none.", source="submit")
 
 
-class NodeTable(Table):
+class NodeTable(ColumnTable):
     """One row per node."""
 
     places = Node
@@ -241,7 +241,7 @@ class NodeTable(Table):
     closed = place("Its devices that are cordoned, held or not.")
 
 
-class DeviceTable(Table):
+class DeviceTable(ColumnTable):
     """One row per device."""
 
     places = Device

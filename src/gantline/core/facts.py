@@ -18,7 +18,7 @@ import numpy as np
 from gantline.core.arrays import Floats
 from gantline.core.errors import UsageError, near
 from gantline.core.fields import LONGEST, seconds, victims_rule
-from gantline.core.json_reader import Reader, as_number, encode, encode_record
+from gantline.core.json_reader import Reader, as_number, encode_record, to_json
 
 DAY = 86400.0
 
@@ -274,7 +274,7 @@ def encode_grid(grid: PowerGrid) -> dict[str, Any]:
     signals = {"carbon": grid.carbon, "electricity": grid.electricity}
     found = {name: encode_record(signal, ("step", "values"), full=True) for name, signal in signals.items() if signal is not None}
     if grid.power:
-        found["power"] = encode({name: [each.busy, each.idle] for name, each in grid.power.items()})
+        found["power"] = to_json({name: [each.busy, each.idle] for name, each in grid.power.items()})
     return found
 
 

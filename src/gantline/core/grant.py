@@ -108,11 +108,6 @@ class Granted(MutableMapping[int, Grant]):
             found = self._held[row] = found.grant(row)
         return found
 
-    def made(self, row: int) -> Grant | None:
-        """The grant of a row where it was read before; none is made for that."""
-        found = self._held.get(row)
-        return found if isinstance(found, Grant) else None
-
     def get(self, row: int, default: Grant | None = None) -> Grant | None:  # type: ignore[override]
         return self[row] if row in self._held else default
 

@@ -154,28 +154,28 @@ def as_whole(value: Any, path: str, least: int = 0) -> int:
     return int(value)
 
 
-def as_text(value: Any, path: str) -> str:
+def as_text(value: object, path: str) -> str:
     """A text from its JSON form."""
     if not isinstance(value, str):
         raise UsageError(f"is {_kind(value)}, not text", where=path, fix='write "..."')
     return value
 
 
-def as_flag(value: Any, path: str) -> bool:
+def as_flag(value: object, path: str) -> bool:
     """True or false."""
     if not isinstance(value, bool):
         raise UsageError(f"is {_kind(value)}, not true or false", where=path)
     return value
 
 
-def as_items(value: Any, path: str) -> Iterator[tuple[Any, str]]:
+def as_items(value: object, path: str) -> Iterator[tuple[Any, str]]:
     """The entries of a list, each with its path."""
     if not isinstance(value, list):
         raise UsageError(f"is {_kind(value)}, not a list", where=path, fix="write [...]")
     return ((item, f"{path}[{place}]") for place, item in enumerate(value))
 
 
-def as_member(kind: type[Enum], value: Any, path: str) -> Any:
+def as_member(kind: type[Enum], value: object, path: str) -> Any:
     """The member of an enumeration that a word means."""
     known = {member.name.lower(): member for member in kind}
     if value not in known:
@@ -183,7 +183,7 @@ def as_member(kind: type[Enum], value: Any, path: str) -> Any:
     return known[value]
 
 
-def encode(value: Any, *, full: bool = False) -> Any:
+def to_json(value: object, *, full: bool = False) -> Any:
     """A number, a text, a member of an enumeration, a record, or several of these, as JSON has it."""
     if isinstance(value, Enum):
         return value.name.lower()
@@ -192,13 +192,13 @@ def encode(value: Any, *, full: bool = False) -> Any:
     if isinstance(value, float):
         return json_number(value)
     if isinstance(value, Mapping):
-        return {key: encode(one, full=full) for key, one in value.items()}
+        return {key: to_json(one, full=full) for key, one in value.items()}
     if isinstance(value, list | tuple):
-        return [encode(one, full=full) for one in value]
+        return [to_json(one, full=full) for one in value]
     return encode_record(value, full=full) if is_dataclass(value) else value
 
 
-def encode_record(record: Any, names: Iterable[str] | None = None, *, full: bool = False) -> dict[str, Any]:
+def encode_record(record: object, names: Iterable[str] | None = None, *, full: bool = False) -> dict[str, Any]:
     """A dataclass, or some of its fields, as an object; what is at its default is left out, unless all of it is asked for."""
     kind: Any = type(record)
     found = {}
@@ -206,11 +206,11 @@ def encode_record(record: Any, names: Iterable[str] | None = None, *, full: bool
         value = getattr(record, name)
         usual = value is default or value == default or (value != value and default != default)
         if (names is None or name in names) and (full or not usual):
-            found[name] = encode(value, full=full)
+            found[name] = to_json(value, full=full)
     return found
 
 
-def decode(kind: Any, value: Any, path: str, least: int = 0) -> Any:
+def from_json(kind: Any, value: Any, path: str, least: int = 0) -> Any:
     """A value of that type from its JSON form; whole numbers are at least `least`."""
     if kind is float:
         return as_number(value, path)
@@ -224,12 +224,12 @@ def decode(kind: Any, value: Any, path: str, least: int = 0) -> Any:
         return decode_record(kind, Reader(value, path))
     inner = get_args(kind)
     if get_origin(kind) is UnionType:
-        return decode(inner[0], value, path, least)
+        return from_json(inner[0], value, path, least)
     if get_origin(kind) is tuple:
-        return tuple(decode(inner[0], item, place) for item, place in as_items(value, path))
+        return tuple(from_json(inner[0], item, place) for item, place in as_items(value, path))
     if inner:
         reader = Reader(value, path)
-        return {key: decode(inner[1], one, reader.at(key)) for key, one in value.items()}
+        return {key: from_json(inner[1], one, reader.at(key)) for key, one in value.items()}
     return as_member(kind, value, path)
 
 
@@ -240,7 +240,7 @@ def decode_record(kind: Callable[..., Record], reader: Reader, *others: str, **k
     for name, (hint, default) in listed.items():
         if name not in known and (name in reader or default is MISSING):
             least = min(default, 0) if isinstance(default, int) else 0
-            known[name] = decode(hint, reader.required(name), reader.at(name), least)
+            known[name] = from_json(hint, reader.required(name), reader.at(name), least)
     return kind(**known)
 
 

@@ -19,11 +19,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gantline.core.arrays import Floats, Ints
-from gantline.core.columns import HOST_RESOURCE_NAMES, Table, number, place
+from gantline.core.columns import ColumnTable, number, place
 from gantline.core.columns import Option as OptionColumn
 from gantline.core.errors import UsageError, near
 from gantline.core.jit import compiled
-from gantline.core.json_reader import Reader, json_number
+from gantline.core.json_reader import Reader, decode_record, encode_record
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ class Option:
     storage: float = 0.0  # MB/s per device; in all if gpus == 0
 
 
-class OptionTable(Table):
+class OptionTable(ColumnTable):
     """Options of all jobs. New ways are appended; rows from `len` on are room for more, which grows by doubling."""
 
     places = OptionColumn
@@ -130,37 +130,22 @@ class OptionTable(Table):
         return Option(**{column.name: getattr(self, column.name)[row].item() for column in self.columns()})
 
 
-_OPTION_KEYS = ("type", "gpus", "rate", "rate_spread", "cpus", "memory", "nodes", "storage", "row")
-
-
 def encode_option(option: Option, types: tuple[str, ...]) -> dict[str, Any]:
     """One way to run, with the name of its type."""
-    found: dict[str, Any] = {"type": types[option.type], "gpus": option.gpus}
-    spread = option.rate if option.rate_spread is None else option.rate_spread
-    amounts = [("rate", option.rate, 1.0), ("rate_spread", spread, option.rate)]
-    amounts += [(name, getattr(option, name), 0.0) for name in HOST_RESOURCE_NAMES]
-    found |= {key: json_number(value) for key, value, usual in amounts if value != usual}
-    return found | ({"nodes": option.nodes} if option.nodes else {})
+    found = encode_record(option)
+    if option.rate_spread in (None, option.rate):
+        found.pop("rate_spread", None)
+    return {**found, "type": types[option.type]}
 
 
 def decode_option(reader: Reader, types: tuple[str, ...]) -> Option:
     """One way to run."""
-    reader.only(_OPTION_KEYS)
     name = reader.text("type", types[0] if len(types) == 1 else None)
     codes = {known.lower(): code for code, known in enumerate(types)}
     if name.lower() not in codes:
         raise UsageError(f"the cluster has no type '{name}'", where=reader.at("type"), fix=near(name, types))
     rate = reader.number("rate", 1.0)
-    return Option(
-        codes[name.lower()],
-        reader.whole("gpus"),
-        rate,
-        reader.number("rate_spread", rate),
-        reader.number("cpus", 0.0),
-        reader.number("memory", 0.0),
-        reader.whole("nodes", 0),
-        reader.number("storage", 0.0),
-    )
+    return decode_record(Option, reader, "row", type=codes[name.lower()], rate=rate, rate_spread=reader.number("rate_spread", rate))
 
 
 NO_BOUND = 2**40  # devices: more than anything has

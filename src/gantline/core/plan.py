@@ -139,30 +139,9 @@ class Refusal:
     offer: dict[str, float] = field(default_factory=dict)
 
 
-_SCALARS: dict[str, Any] = {
-    "option": np.int64,
-    "gpus": np.int64,
-    "type": np.int64,
-    "span": np.int64,
-    "cpus": np.float64,
-    "memory": np.float64,
-    "storage": np.float64,
-    "required": np.bool_,
-    "group": np.int64,
-    "mode": np.int64,
-    "together": np.bool_,
-    "size": np.int64,
-    "turns": np.int64,
-    "fraction": np.float64,
-    "memory_cap": np.float64,
-    "offset": np.float64,
-    "batch": np.int64,
-    "accumulation": np.int64,
-    "share": np.float64,
-    "until": np.float64,
-    "limit": np.float64,
-}
-_RAGGED = ("devices", "nodes", "parts", "within", "purpose")
+_KINDS: dict[object, Any] = {"int": np.int64, "float": np.float64, "bool": np.bool_, "Mode": np.int64}
+_SCALARS = {item.name: _KINDS[item.type] for item in fields(Assignment) if item.type in _KINDS and item.name != "job"}
+_RAGGED = {item.name for item in fields(Assignment) if item.type not in _KINDS}
 _OF_OPTION = {"option", "gpus", "type", "span", "until"}
 #: what an assignment means where the plan says nothing
 ASSIGNMENT_DEFAULTS = {f.name: f.default for f in fields(Assignment) if f.name != "job"}

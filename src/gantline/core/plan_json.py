@@ -11,7 +11,7 @@ import numpy as np
 from gantline.core import memory as memories
 from gantline.core.errors import UsageError
 from gantline.core.grant import Grant, Worker
-from gantline.core.json_reader import Reader, as_member, as_number, as_whole, check_head, decode, decode_record, encode, json_number
+from gantline.core.json_reader import Reader, as_member, as_number, as_whole, check_head, decode_record, from_json, json_number, to_json
 from gantline.core.options import Option, decode_option, encode_option
 from gantline.core.phases import Phase
 from gantline.core.plan import Assignment, Assignments, InCharge, Misfit, Mode, Plan, Ranking, Refusal, Reservation
@@ -34,7 +34,7 @@ def encode_plan(plan: Plan) -> dict[str, Any]:
     if plan.assignments is not None:
         found["assignments"] = _encode_assignments(plan.assignments)
     rest = {name: getattr(plan, name) for name in ("reservations", "refusals", "release", "valid_until", "notes", "in_charge")}
-    found |= encode({name: value for name, value in rest.items() if value not in (None, ())}, full=True)
+    found |= to_json({name: value for name, value in rest.items() if value not in (None, ())}, full=True)
     if plan.memory is not None:
         found["memory"] = memories.plain(plan.memory)
     return found
@@ -49,7 +49,7 @@ def decode_plan(value: Mapping[str, Any]) -> Plan:
         ranking=_decode_ranking(reader),
         assignments=_decode_assignments(reader) if "assignments" in reader else None,
         reservations=decode_reservations(reader),
-        refusals=decode(tuple[Refusal, ...], reader.raw("refusals", []), reader.at("refusals")),
+        refusals=from_json(tuple[Refusal, ...], reader.raw("refusals", []), reader.at("refusals")),
         release=reader.wholes("release"),
         valid_until=reader.number("valid_until", 0.0) if "valid_until" in reader else None,
         memory=memories.restore(reader.raw("memory")),
@@ -82,7 +82,7 @@ def _encode_assignments(table: Assignments) -> dict[str, list[Any]]:
     """Columns, exactly those that the plan has."""
     found = {}
     for name, entries in table.filled_columns():
-        found[name] = encode(list(map(Mode, entries)) if name == "mode" else list(entries), full=True)
+        found[name] = to_json(list(map(Mode, entries)) if name == "mode" else list(entries), full=True)
     return found
 
 
@@ -93,7 +93,7 @@ def _decode_assignments(reader: Reader) -> Assignments:
     for name, kind in _COLUMNS.items():
         if name not in inner:
             continue
-        columns[name] = [item if kind in (str, bool) else decode(kind, item, path, -1) for item, path in inner.items(name)]
+        columns[name] = [item if kind in (str, bool) else from_json(kind, item, path, -1) for item, path in inner.items(name)]
         if len(columns[name]) != len(columns["job"]):
             raise UsageError(f"has {len(columns[name])} entries for {len(columns['job'])} jobs", where=inner.at(name))
     return Assignments(columns.pop("job", []), **columns)
@@ -111,9 +111,9 @@ def encode_grant(tables: Tables, grant: Grant) -> dict[str, Any]:
     if grant.shared:
         found["shared"] = True
     if grant.workers:
-        found["workers"] = encode(grant.workers, full=True)
+        found["workers"] = to_json(grant.workers, full=True)
     if grant.side:
-        found["side"] = encode(grant.side)
+        found["side"] = to_json(grant.side)
     if grant.fluid:
         types = tables.cluster.types
         found["fluid"] = [

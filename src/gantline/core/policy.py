@@ -8,7 +8,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import MISSING, Field, dataclass, field, fields
-from enum import IntEnum
 from functools import lru_cache
 from typing import Any, ClassVar, TypeVar, get_type_hints
 
@@ -90,32 +89,6 @@ def param(
 def parameter(default: Default, help: str, **takes: Any) -> Default:
     """A field that is a parameter: ``slack: float = parameter(1.0, "...", low=0.0, unit="seconds")``; `takes` are those of `param`."""
     return field(default=default, metadata=param(help, **takes) if takes else {"help": help})
-
-
-class Source(IntEnum):
-    """Where an estimate comes from, best first."""
-
-    ORACLE = 0  # simulation only: the truth
-    MEASURED = 1  # reported by the job while it runs
-    PROFILED = 2
-    DECLARED = 3  # what the user said
-    SIMILAR = 4  # history of the same user, name and size
-    LIMIT = 5  # the time limit
-    DEFAULT = 6  # mean residual life
-
-
-@dataclass(frozen=True, slots=True)
-class Estimate:
-    """A value with a range and a source."""
-
-    value: float
-    low: float
-    high: float
-    source: Source
-
-    @staticmethod
-    def exact(value: float) -> Estimate:
-        return Estimate(value, value, value, Source.ORACLE)
 
 
 #: What a policy may declare in `needs`, and what provides it.
@@ -279,13 +252,10 @@ def parameters(policy: type[Policy]) -> list[Parameter]:
     hints = _hints(policy)  # type: ignore[arg-type]
     listed = []
     for item in fields(policy):
-        default = item.default
-        if default is MISSING and item.default_factory is not MISSING:
-            default = item.default_factory()
         shown = getattr(hints[item.name], "__name__", None) or str(hints[item.name])
         if "[" in str(hints[item.name]) or "|" in str(hints[item.name]):
             shown = str(hints[item.name]).replace("typing.", "")
-        listed.append(Parameter(item.name, shown, default, item.metadata.get("help", ""), str(item.metadata.get("takes", ""))))
+        listed.append(Parameter(item.name, shown, _default(item), item.metadata.get("help", ""), str(item.metadata.get("takes", ""))))
     return listed
 
 

@@ -10,14 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gantline.core.arrays import Bools, Floats, Ints
 from gantline.core.cluster_now import ClusterNow
-from gantline.core.columns import HIGH, LOW, Column, JobTable, Kind
+from gantline.core.columns import HIGH, LOW, JobTable, Kind, TableColumn
 from gantline.core.facts import NO_FACTS, Costs, Facts
 from gantline.core.grant import Grant
 from gantline.core.options import NO_BOUND, JobSize, Option, OptionTable, SizeBounds, SizeTable, believed, read_sizes
@@ -25,11 +25,8 @@ from gantline.core.phases import CHECKPOINTING, RUNNING, STARTING
 from gantline.core.plan import Reservation
 from gantline.core.queues import Queue
 from gantline.core.rng import stream
-from gantline.core.snapshot_view import Lent, Shown, sealed
-from gantline.core.tables import Tables
-
-if TYPE_CHECKING:
-    from gantline.core.windows import AdvanceWindow
+from gantline.core.tables import Lent, Shown, Tables, sealed
+from gantline.core.windows import AdvanceWindow
 
 
 class Left(NamedTuple):
@@ -47,33 +44,10 @@ _NONE = np.zeros(0, dtype=np.int64)
 NOBODY = Left(_NONE, _NONE, _NONE, np.zeros(0), np.zeros(0), np.zeros(0))
 
 
-def read_left(tables: Tables, rows: Ints) -> Left:
-    """What became of these rows, which are not active any more; those that never ran are left out."""
-    jobs = tables.jobs
-    rows = rows[jobs.service[rows] > 0.0]
-    return Left(
-        rows, tables.jobs.user[rows], tables.jobs.queue[rows], tables.jobs.service[rows], tables.jobs.gputime[rows], tables.jobs.since[rows]
-    )
-
-
-def joined(one: Left, other: Left) -> Left:
-    """Both, in the order of rows."""
-    if not len(one.row):
-        return other
-    order = np.argsort(np.concatenate([one.row, other.row]), kind="stable")
-    return Left._make(np.concatenate(pair)[order] for pair in zip(one, other))
-
-
-def without(left: Left, rows: Ints) -> Left:
-    """All but these rows."""
-    there = np.isin(left.row, rows)
-    return Left._make(column[~there] for column in left) if there.any() else left
-
-
 class _Moving(Shown[np.float64]):
     """One that grows with time."""
 
-    def __init__(self, column: Column[np.float64]) -> None:
+    def __init__(self, column: TableColumn[np.float64]) -> None:
         property.__init__(self, lambda jobs: jobs._moving(column), doc=column.what)
 
 
@@ -94,10 +68,10 @@ class Jobs:
     def __len__(self) -> int:
         return len(self.rows)
 
-    def _read(self, column: Column[Kind]) -> NDArray[Kind]:
+    def _read(self, column: TableColumn[Kind]) -> NDArray[Kind]:
         return self._made(column, lambda: self._lent.column(column, self._rows))
 
-    def _moving(self, column: Column[np.float64]) -> Floats:
+    def _moving(self, column: TableColumn[np.float64]) -> Floats:
         return self._made(("moving", column), lambda: self._lent.moving(column, self._rows, self._now))
 
     def _made(self, name: Any, make: Callable[[], NDArray[Any]]) -> NDArray[Any]:
@@ -373,3 +347,8 @@ class Snapshot:
     def performance(self) -> Any:
         """The performance model of the run, None where it has none: how fast jobs are in other ways, see `gantline.models.model`."""
         return self.lent.performance()
+
+
+def tables_behind(snapshot: Snapshot) -> Tables:
+    """All of it, the truth included, for code that stores, replays or checks snapshots. Not for policies (tests/project sees to it)."""
+    return snapshot.lent._tables

@@ -17,12 +17,12 @@ from gantline.core.cluster_spec import decode_cluster, decode_nodes, encode_clus
 from gantline.core.errors import UsageError, near
 from gantline.core.facts import FACTS, decode_facts, encode_facts
 from gantline.core.job_json import CODES, KEYS, KnownRows, decode_job, default_options, encode_job, fill_metrics
-from gantline.core.json_reader import Reader, check_head, decode_record, encode, json_number
+from gantline.core.json_reader import Reader, check_head, decode_record, json_number, to_json
 from gantline.core.options import Option, OptionTable, decode_option
 from gantline.core.plan_json import decode_plan, decode_reservations, encode_plan, fluid_ways
 from gantline.core.queues import Queue
-from gantline.core.snapshot import NOBODY, Jobs, Left, Snapshot
-from gantline.core.tables import Tables, tables_behind
+from gantline.core.snapshot import NOBODY, Jobs, Left, Snapshot, tables_behind
+from gantline.core.tables import Tables
 from gantline.core.windows import decode_window
 
 __all__ = ["VERSION", "decode_plan", "decode_snapshot", "encode_plan", "encode_snapshot"]
@@ -60,14 +60,14 @@ def encode_snapshot(snapshot: Snapshot, known: KnownRows | None = None) -> dict[
     if snapshot.learned is not None:
         found["learned"] = memories.plain(snapshot.learned)
     if snapshot.reservations:
-        found["reservations"] = encode(snapshot.reservations, full=True)
+        found["reservations"] = to_json(snapshot.reservations, full=True)
     found |= encode_facts(snapshot.facts)
     found["cluster"] = encode_cluster(tables.cluster)
     found |= encode_nodes(tables)
     if tables.queue_tree:
-        found["queue_tree"] = encode(list(tables.queue_tree.values()), full=True)
+        found["queue_tree"] = to_json(list(tables.queue_tree.values()), full=True)
     if tables.windows:
-        found["windows"] = encode(list(tables.windows.values()))
+        found["windows"] = to_json(list(tables.windows.values()))
     if tables.kept_free:
         found["kept_free"] = sorted(tables.kept_free)
     if tables.unestimated and (blind := [tables.ids[row] for row in rows if row in tables.unestimated]):
@@ -209,20 +209,17 @@ def encode_left(left: Left, tables: Tables) -> list[dict[str, object]]:
 
 def decode_left(reader: Reader, tables: Tables) -> Left:
     """What a document says."""
-    jobs = [Reader(item, path) for item, path in reader.items("left")]
-    if not jobs:
-        return NOBODY
-    for job in jobs:
+    found = []
+    for item, path in reader.items("left"):
+        job = Reader(item, path)
         job.only(("row", "user", "queue", "service", "gpu_time", "since"))
-    codes = {key: {name: code for code, name in enumerate(names)} for key, names in (("user", tables.users), ("queue", tables.queues))}
-    ints = [[job.whole("row") for job in jobs], *([_code(job, key, codes[key]) for job in jobs] for key in ("user", "queue"))]
-    floats = [[job.number(key, 0.0) for job in jobs] for key in ("service", "gpu_time", "since")]
-    return Left._make([*(np.array(column, dtype=np.int64) for column in ints), *map(np.array, floats)])
+        codes = _code(job, "user", tables.users), _code(job, "queue", tables.queues)
+        found.append((job.whole("row"), *codes, *(job.number(key, 0.0) for key in ("service", "gpu_time", "since"))))
+    return Left._make(map(np.array, zip(*found))) if found else NOBODY
 
 
-def _code(job: Reader, key: str, codes: Mapping[str, int]) -> int:
+def _code(job: Reader, key: str, names: list[str]) -> int:
     name = job.text(key, "")
-    if name not in codes:
-        fix = f"{near(name, codes)}, or add it to '{key}s'"
-        raise UsageError(f"no {key} '{name}'", where=job.at(key), fix=fix)
-    return codes[name]
+    if name not in names:
+        raise UsageError(f"no {key} '{name}'", where=job.at(key), fix=f"{near(name, names)}, or add it to '{key}s'")
+    return names.index(name)

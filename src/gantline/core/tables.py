@@ -1,25 +1,162 @@
-"""The tables behind a snapshot: jobs, options, nodes and devices as matrices, plus the names behind the codes."""
+"""The tables of one cluster and all its jobs, and what a snapshot is lent of them.
+
+The tables are jobs, options, nodes and devices as columns, and the names behind the codes. A policy must not read the truth (how much
+work a job really has, when it will really end) and must not write anything, by mistake least of all. So a snapshot holds no matrix and no
+view of one: the methods of `Lent` copy out what a policy may know, and nothing that they return can be written to.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple
+from itertools import pairwise
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from gantline.core.arrays import Floats, Ints
 from gantline.core.cluster import Cluster
-from gantline.core.columns import DOWN, FREE, HOST_RESOURCE_NAMES, DeviceTable, JobTable, NodeTable
-from gantline.core.grant import Granted
+from gantline.core.columns import (
+    DOWN,
+    FREE,
+    HOST_RESOURCE_NAMES,
+    ColumnTable,
+    Device,
+    DeviceTable,
+    Job,
+    JobTable,
+    Kind,
+    NodeTable,
+    TableColumn,
+    moving,
+)
+from gantline.core.errors import GantlineError
+from gantline.core.grant import Grant, Granted
+from gantline.core.jit import kernel
 from gantline.core.options import OptionTable
 from gantline.core.queues import Queue
-from gantline.core.snapshot_view import Lent
+from gantline.core.windows import AdvanceWindow
 
-if TYPE_CHECKING:
-    from gantline.core.snapshot import Snapshot
-    from gantline.core.windows import AdvanceWindow
+
+def sealed(array: NDArray[Kind]) -> NDArray[Kind]:
+    """The same array, read-only from now on."""
+    array.flags.writeable = False
+    return array
+
+
+class Shown(property, Generic[Kind]):
+    """A column as policies see it: a copy that is described as the column is."""
+
+    def __init__(self, column: TableColumn[Kind]) -> None:
+        super().__init__(lambda owner: owner._read(column), doc=column.what)
+
+    if TYPE_CHECKING:
+
+        def __get__(self, owner: Any, kind: type | None = None) -> NDArray[Kind]: ...  # type: ignore[override]
+
+
+class Lent:
+    """The ways in which a snapshot may read the tables; each says what they are when it is called."""
+
+    __slots__ = ("_tables",)
+
+    def __init__(self, tables: Tables) -> None:
+        self._tables = tables  # the truth included: `tables_behind` alone reads it
+
+    def column(self, column: TableColumn[Kind], rows: Ints | None = None) -> NDArray[Kind]:
+        """Of some rows, or of all."""
+        if column.secret:
+            raise GantlineError("this column is not for policies", where="snapshot")
+        tables: dict[type[ColumnTable], ColumnTable] = {
+            type(one): one for one in (self._tables.jobs, self._tables.nodes, self._tables.devices)
+        }
+        values: NDArray[Kind] = getattr(tables[column.table], column.name)
+        return sealed(values.copy() if rows is None else values[rows])
+
+    def moving(self, column: TableColumn[np.float64], rows: Ints, now: float) -> Floats:
+        return sealed(moving(self._tables.F, self._tables.I, rows, now, column.place))
+
+    def matrices(self, rows: Ints) -> tuple[Floats, Ints]:
+        """All columns of some rows."""
+        F = self._tables.F.take(rows, axis=1)
+        F[[column.place for column in JobTable.columns(np.float64) if column.secret]] = np.nan
+        return F, self._tables.I.take(rows, axis=1)
+
+    def ids(self, rows: Ints) -> list[str]:
+        known = self._tables.ids
+        return [known[row] for row in rows.tolist()]
+
+    def names(self, kind: str) -> tuple[str, ...]:
+        """Of "users", "queues", "apps" or "models"."""
+        return tuple(getattr(self._tables, kind))
+
+    def queue_tree(self) -> Mapping[str, Queue]:
+        return MappingProxyType(self._tables.queue_tree)
+
+    def windows(self) -> tuple[AdvanceWindow, ...]:
+        return tuple(self._tables.windows.values())
+
+    def options(self) -> OptionTable:
+        return self._tables.options.frozen()
+
+    def devices(self, row: int) -> tuple[int, ...]:
+        """Of one row."""
+        grant = self._tables.granted.get(row)
+        if grant is not None and grant.shared:
+            return grant.devices
+        return tuple(self._tables.chain(row))
+
+    def held(self, rows: Ints) -> list[tuple[int, ...]]:
+        """The devices of each row, its own or shared, in rank order."""
+        tables, granted = self._tables, self._tables.granted
+        ends, devices = np.empty(len(rows), dtype=np.int64), np.empty(tables.cluster.gpus, dtype=np.int64)
+        _read_chains(tables.I, tables.D, rows, ends, devices)
+        stops = [0, *ends.tolist()]
+        chained = devices[: stops[-1]].tolist()
+        found = [tuple(chained[begin:end]) for begin, end in pairwise(stops)]
+        for at in np.flatnonzero(granted.has(rows)).tolist() if granted else ():
+            if not found[at] and (grant := granted[int(rows[at])]).shared:
+                found[at] = grant.devices
+        return found
+
+    def grant(self, row: int) -> Grant | None:
+        return self._tables.granted.get(row)
+
+    def listed(self, rows: Ints) -> Ints:
+        return sealed(rows.copy() if self._tables.listed is None else self._tables.listed[rows])
+
+    def metric(self, name: str, rows: Ints) -> Floats:
+        column = self._tables.metrics.get(name)
+        return sealed(np.full(len(rows), np.nan) if column is None else column[rows])
+
+    def metrics(self) -> tuple[str, ...]:
+        return tuple(self._tables.metrics)
+
+    def node_matrices(self) -> tuple[Floats, Ints, Ints]:
+        """Nodes and devices, all columns."""
+        return self._tables.NF.copy(), self._tables.NI.copy(), self._tables.D.copy()
+
+    def cluster(self) -> Cluster:
+        return self._tables.cluster
+
+    def performance(self) -> Any:
+        return self._tables.performance
+
+
+@kernel
+def _read_chains(I: Ints, D: Ints, rows: Ints, ends: Ints, devices: Ints) -> None:
+    """The devices that rows have to themselves, one chain behind the other, and where each ends."""
+    used = 0
+    for i in range(rows.shape[0]):
+        device = I[Job.HEAD, rows[i]]
+        while device >= 0:
+            devices[used] = device
+            used += 1
+            device = D[Device.NEXT, device]
+        ends[i] = used
 
 
 class Matrices(NamedTuple):
@@ -188,8 +325,3 @@ class Tables:
         nodes.free[:] = nodes.gpus[:] = cluster.node_gpus
         devices.node[:] = cluster.device_node
         return Tables(cluster, JobTable.blank(rows), OptionTable.blank(0), nodes, devices)
-
-
-def tables_behind(snapshot: Snapshot) -> Tables:
-    """All of it, the truth included, for code that stores, replays or checks snapshots. Not for policies (tests/project sees to it)."""
-    return snapshot.lent._tables

@@ -10,7 +10,7 @@ communicates, uses no link.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from typing import NamedTuple
@@ -149,13 +149,6 @@ class LinkGraph:
         """The part of the server with these GPUs."""
         own: Bools | Ints = np.array(at, dtype=np.int64)
         return LinkGraph(tuple(self.gpus[each] for each in at), self.kind[np.ix_(own, own)], self.bandwidth[np.ix_(own, own)], self.group)
-
-
-def graph_of_pairs(gpus: int, classes: Mapping[tuple[int, float], str], group: int = 4) -> LinkGraph:
-    """A server whose GPUs are numbered from 1: NVLinks as `1-2 1-3`, by class and GB/s; the bus connects all others."""
-    listed = [(pair.partition("-"), gbps, kind) for (kind, gbps), pairs in classes.items() for pair in pairs.split()]
-    links = [GpuLink(a, b, gbps, kind) for (a, _, b), gbps, kind in listed]
-    return LinkGraph.of([str(number + 1) for number in range(gpus)], links, "topology", group).with_bus()
 
 
 def server_graphs(cluster: Cluster) -> list[LinkGraph]:

@@ -86,7 +86,7 @@ class Agenda:
 
     def _arrival(self) -> float:
         """When the next of the jobs that are known already is submitted."""
-        arrivals, following = self.state.tables.F[Job.ARRIVAL], self.state.lists.number[RowCount.NEXT]
+        arrivals, following = self.state.tables.jobs.arrival, self.state.lists.number[RowCount.NEXT]
         return float(arrivals[following]) if following < len(arrivals) else math.inf
 
     def _soonest(self) -> float:
@@ -129,7 +129,7 @@ class Agenda:
         end = soonest(self.state.tables.F, lists.active, lists.number[RowCount.ACTIVE], Job.UNTIL)
         if end > now:
             return end
-        until = self.state.tables.F[Job.UNTIL][self.state.rows]
+        until = self.state.tables.jobs.until[self.state.rows]
         return float(np.where(until > now, until, now + (regime.round or regime.quantum)).min())
 
 

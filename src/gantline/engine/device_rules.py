@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from gantline.core.arrays import Ints
-from gantline.core.columns import FREE, HOST_RESOURCES, Device, Job, Node, Option
+from gantline.core.columns import FREE, HOST_RESOURCES, Option
 from gantline.core.phases import RUNNING, STARTING
 from gantline.engine.gang import begin, settle
 from gantline.engine.grants import Grants
@@ -49,14 +49,14 @@ class DeviceRules:
         rows = [int(row) for row in np.sort(self.state.running_rows) if self._may_sit_elsewhere(int(row))]
         held = {row: self.holdings.chain(row) for row in rows}
         free: dict[int, list[int]] = {}
-        for device in np.flatnonzero(self.t.D[Device.HOLDER] == FREE).tolist():
+        for device in np.flatnonzero(self.t.devices.holder == FREE).tolist():
             free.setdefault(self._type(device), []).append(device)
         for devices in held.values():
             for device in devices:
                 free.setdefault(self._type(device), []).append(device)
         free = {kind: sorted(devices) for kind, devices in free.items()}
         chosen: dict[int, tuple[int, ...]] = {}
-        rule, node = self.rule.device_rule, self.t.D[Device.NODE].tolist()
+        rule, node = self.rule.device_rule, self.t.devices.node.tolist()
         assert rule is not None
         gangs, waits = self._gangs(held), list[int]()
         for row in sorted(rows, key=lambda row: rule.turn(gangs[row])):
@@ -80,8 +80,8 @@ class DeviceRules:
         gains = t.metrics.get("bw_sensitive")
         found = {}
         for row, devices in held.items():
-            name, model, before = t.ids[row], t.models[t.I[Job.MODEL, row]], () if self._just_begun(row) else devices
-            drawn = seed + int(t.I[Job.EPOCH, row]) * 8191 + row
+            name, model, before = t.ids[row], t.models[t.jobs.model[row]], () if self._just_begun(row) else devices
+            drawn = seed + int(t.jobs.epoch[row]) * 8191 + row
             found[row] = GangRequest(
                 name, len(devices), model, classes.get(name, ""), before, drawn, bool(gains is None or gains[row] != 0.0)
             )
@@ -89,14 +89,14 @@ class DeviceRules:
 
     def _may_sit_elsewhere(self, row: int) -> bool:
         t = self.t
-        if t.I[Job.PHASE, row] not in (STARTING, RUNNING) or t.I[Job.HEAD, row] < 0 or row in self.grants.by_row:
+        if t.jobs.phase[row] not in (STARTING, RUNNING) or t.jobs.head[row] < 0 or row in self.grants.by_row:
             return False
         if self._just_begun(row):
             return True
-        return not (self.rule.sticky or t.I[Job.LOCKED, row])
+        return not (self.rule.sticky or t.jobs.locked[row])
 
     def _just_begun(self, row: int) -> bool:
-        at = int(self.t.I[Job.INTERVAL, row])
+        at = int(self.t.jobs.interval[row])
         return bool(at >= 0 and self.state.log.LF[Interval.START, at] == self.state.now)
 
     def _move(self, places: dict[int, tuple[int, ...]]) -> Ints:
@@ -115,7 +115,7 @@ class DeviceRules:
             option, had = before[row].option, len(before[row].devices)
             self.holdings.take(row, Holding(option, devices))
             if row in fresh:
-                first = int(state.log.LI[Interval.OFFSET, t.I[Job.INTERVAL, row]])
+                first = int(state.log.LI[Interval.OFFSET, t.jobs.interval[row]])
                 state.log.LD[first : first + len(devices)] = devices
             else:
                 state.log.reserve(8, t.D.shape[1] + 8)
@@ -125,4 +125,4 @@ class DeviceRules:
         return np.array(sorted(places), dtype=np.int64)
 
     def _type(self, device: int) -> int:
-        return int(self.t.NI[Node.TYPE, self.t.D[Device.NODE, device]])
+        return int(self.t.nodes.type[self.t.devices.node[device]])

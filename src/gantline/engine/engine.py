@@ -16,7 +16,6 @@ from typing import Any
 import numpy as np
 
 from gantline.core.arrays import Ints
-from gantline.core.columns import Job
 from gantline.core.errors import RefusedError
 from gantline.core.inputs import Input, Use
 from gantline.core.phases import Phase
@@ -182,9 +181,9 @@ class Engine:
         self.incidents.append(Incident(self.state.now, self.state.decision, f"{what}; its turn is lost, the last valid plan stands"))
         self.turns.lose(self.incidents[-1], late)
         self.valid_until = None
-        I, rows = self.state.tables.I, self.state.rows
-        fresh = rows[I[Job.REASON][rows] == int(Reason.ARRIVED)]
-        I[Job.REASON, fresh] = int(Reason.POLICY_FAILED)
+        rows, jobs = self.state.rows, self.state.tables.jobs
+        fresh = rows[jobs.reason[rows] == int(Reason.ARRIVED)]
+        jobs.reason[fresh] = int(Reason.POLICY_FAILED)
 
     def commit(self, plan: Plan, rows: Any = None) -> None:
         """Make the plan true, gang by gang; `rows` are those of the plan's snapshot (default: the active ones now)."""
@@ -214,7 +213,7 @@ class Engine:
         if plan.ranking is not None:
             ranking = self.preemption_grace.in_turn(plan.ranking)
             if self.asked is not None:  # a row that was not shown to the policy is not in its order
-                t.F[Job.KEY][state.rows] = np.inf
+                t.jobs.key[state.rows] = np.inf
             walked = self._ranked.commit(ranking, rows, strict=state.regime.strict and ranking is plan.ranking)
             self.started, self.stopped = self.started + walked.started, self.stopped + walked.stopped
             self.next_finish = walked.next_finish
@@ -278,7 +277,7 @@ class Engine:
         """What is reserved and idle is used as long as it can be, by rows in the order of the plan, else of arrival."""
         order = self.state.waiting_rows.copy() if plan.ranking is not None else self.state.rows.copy()
         if plan.ranking is not None:
-            order = order[np.isfinite(self.state.tables.F[Job.KEY][order])]
+            order = order[np.isfinite(self.state.tables.jobs.key[order])]
         for _ in self.windows.fill(order, strict=plan.ranking is not None and self.state.SI[Switch.MISFIT] == int(Misfit.STOP)):
             self._count()
         self.windows.write_reasons(order)
@@ -288,11 +287,11 @@ class Engine:
         """Commit a plan that was made for the rows `asked`, some of which may be gone; it does not cover those that came meanwhile."""
         state = self.state
         if plan.ranking is not None:
-            state.tables.F[Job.KEY][state.rows] = np.inf
+            state.tables.jobs.key[state.rows] = np.inf
         there = np.isin(asked, state.rows)
         self.commit(plan_for_those_there(plan, there), asked[there])
         late = state.rows[~np.isin(state.rows, asked)]
-        state.tables.I[Job.REASON, late[state.tables.I[Job.PHASE][late] == Phase.PENDING]] = int(Reason.STALE)
+        state.tables.jobs.reason[late[state.tables.jobs.phase[late] == Phase.PENDING]] = int(Reason.STALE)
 
     def _seat(self) -> MovedGangs:
         """Seat gangs by a rule that picks single devices; one that was late twice in a row is not asked again."""

@@ -10,7 +10,6 @@ from collections.abc import Callable
 
 import numpy as np
 
-from gantline.core.columns import Job
 from gantline.core.grant import Grant
 from gantline.core.phases import STARTING, STOPPING, Phase
 from gantline.core.reasons import Reason
@@ -88,7 +87,7 @@ class Grants:
         self.let_go(row)
         halt(t.F, t.I, row, state.now, int(reason), state.log.columns)
         if turn:
-            t.I[Job.PREEMPTIONS, row] -= 1
+            t.jobs.preemptions[row] -= 1
             t.waits_for_turn.add(row)
         else:
             t.waits_for_turn.discard(row)
@@ -112,7 +111,7 @@ class Grants:
     def forget_finished(self) -> None:
         """Give back what rows that have ended held beyond plain gangs; their mates go on at another speed."""
         rows = self.by_row.rows()
-        phase = self.state.tables.I[Job.PHASE][rows]
+        phase = self.state.tables.jobs.phase[rows]
         ended = set(rows[(phase < STARTING) | (phase > STOPPING)].tolist())
         for row in [row for row in self.by_row if row in ended] if len(ended) > 1 else ended:  # in the order in which they were granted
             if self.holdings.has(row) or (self.used_fluid and self.by_row[row].fluid):
@@ -144,13 +143,13 @@ class Grants:
 
         Returns how many runs ended.
         """
-        state, F, now, ended = self.state, self.state.tables.F, self.state.now, 0
+        state, now, ended, jobs = self.state, self.state.now, 0, self.state.tables.jobs
         if self.used_fluid:
             for row in self.rows_with_shares():
                 self.fluid.settle(row)
         rows = state.running_rows
-        for row in rows[now + 1e-9 >= F[Job.LIMIT_END][rows]].tolist():
-            if int(state.tables.I[Job.PHASE, row]) in (Phase.RUNNING, Phase.STARTING) and row in self.by_row:
+        for row in rows[now + 1e-9 >= jobs.limit_end[rows]].tolist():
+            if int(state.tables.jobs.phase[row]) in (Phase.RUNNING, Phase.STARTING) and row in self.by_row:
                 at_limit(row)
                 self.stop(row, Reason.LIMIT)
                 ended += 1
@@ -176,7 +175,7 @@ class Grants:
         """A ranking gives every job an unshared gang: rows that have shares, parts, time or a trial give it up. How many stop."""
         stopped = 0
         for row, grant in list(self.by_row.items()):
-            if self.state.tables.I[Job.LOCKED, row] and not grant.fluid:
+            if self.state.tables.jobs.locked[row] and not grant.fluid:
                 continue  # the walk leaves it alone, as it would not a share of the time
             if grant.shared or grant.side or grant.fluid or is_trial(grant):
                 self.stop(row, Reason.PREEMPTED)
@@ -184,7 +183,7 @@ class Grants:
             elif self.by_row.pop(row, None) is not None:
                 self.left.add(row)
                 self.granted.forget(row)
-            self.state.tables.F[Job.LIMIT_END, row] = np.inf
+            self.state.tables.jobs.limit_end[row] = np.inf
         self.state.rebuild()
         return stopped
 
@@ -192,7 +191,7 @@ class Grants:
         """At the end of a run: rows that still hold devices do so until now."""
         state, t, log = self.state, self.state.tables, self.state.log
         for row in state.rows.tolist():
-            if t.I[Job.INTERVAL, row] >= 0:
+            if t.jobs.interval[row] >= 0:
                 if row in self.by_row and self.by_row[row].fluid:
                     self.fluid.settle(row)
                 settle(t.F, t.I, row, state.now)

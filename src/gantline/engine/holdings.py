@@ -12,11 +12,23 @@ from typing import NamedTuple
 import numpy as np
 
 from gantline.core.arrays import Bools, Ints
-from gantline.core.columns import DOWN, FREE, HOST_RESOURCES, SHARED, Device, Job, Node, Option
+from gantline.core.columns import DOWN, FREE, HOST_RESOURCES, SHARED, Option
 from gantline.core.host_resources import SLACK
 from gantline.engine.gang import give_back, take_these
-from gantline.engine.shared_devices import GANG_FIRST, GANG_OPTION, SEAT_BESIDE, SEAT_DEVICE, SEAT_NEXT, SEAT_ROW, SharedDevices, mark_beside, no_shared_devices, rise, sit
-from gantline.models.solvers.allocation_search.packed_rows import with_room
+from gantline.engine.shared_devices import (
+    GANG_FIRST,
+    GANG_OPTION,
+    SEAT_BESIDE,
+    SEAT_DEVICE,
+    SEAT_NEXT,
+    SEAT_ROW,
+    SharedDevices,
+    mark_beside,
+    no_shared_devices,
+    rise,
+    sit,
+    with_room,
+)
 from gantline.engine.state import State
 
 Beside = tuple[float, float, float]  # CPUs, GB of memory, MB/s of storage
@@ -53,13 +65,13 @@ class Holdings:
         self._listed: Ints = np.zeros(0, dtype=np.int64)
         self.with_parts: dict[int, Holding] = {}  # rows that own their devices, and hold something beside that no option says
         for row, grant in t.granted.items():
-            option = int(t.I[Job.OPTION, row])
+            option = int(t.jobs.option[row])
             if grant.shared:
                 for side in grant.side:  # it is entered again, with its seats
                     t.NF[:HOST_RESOURCES, side[0]] += side[1:]
                 self._sit(row, option, grant.devices)
             elif grant.side:
-                self.with_parts[row] = Holding(option, grant.devices, int(t.I[Job.NODE, row]), side=grant.side)
+                self.with_parts[row] = Holding(option, grant.devices, int(t.jobs.node[row]), side=grant.side)
 
     def shared_devices(self, more: int = 0) -> SharedDevices:
         """Which gangs are on which shared devices, with so many seats to spare."""
@@ -110,13 +122,13 @@ class Holdings:
         found = self.with_parts.get(row)
         if found is not None:
             return found
-        I = self.state.tables.I
-        return Holding(int(I[Job.OPTION, row]), self.chain(row), int(I[Job.NODE, row]))
+        jobs = self.state.tables.jobs
+        return Holding(int(jobs.option[row]), self.chain(row), int(jobs.node[row]))
 
     def has(self, row: int) -> bool:
         """Whether there is anything that the row could give back."""
-        I = self.state.tables.I
-        return self.shares(row) or row in self.with_parts or bool(I[Job.HEAD, row] >= 0 or I[Job.NODE, row] >= 0)
+        jobs = self.state.tables.jobs
+        return self.shares(row) or row in self.with_parts or bool(jobs.head[row] >= 0 or jobs.node[row] >= 0)
 
     def chain(self, row: int) -> tuple[int, ...]:
         """The devices that a row owns, in rank order."""
@@ -124,22 +136,22 @@ class Holdings:
 
     def nodes(self, devices: Iterable[int]) -> list[int]:
         """The nodes of some devices, in order of first mention."""
-        of = self.state.tables.D[Device.NODE]
+        of = self.state.tables.devices.node
         return list(dict.fromkeys(int(of[device]) for device in devices))
 
     def rows_on(self, node: int) -> set[int]:
         """Rows with a stake in a node: its devices, owned or shared, or what it has beside."""
         t = self.state.tables
-        first, count = int(t.NI[Node.FIRST, node]), int(t.NI[Node.GPUS, node])
-        found = {int(row) for row in t.D[Device.HOLDER, first : first + count] if row >= 0}
+        first, count = int(t.nodes.first[node]), int(t.nodes.gpus[node])
+        found = {int(row) for row in t.devices.holder[first : first + count] if row >= 0}
         found |= {row for device in range(first, first + count) for row in self.tenants(device)}
         found |= {row for row, held in self.with_parts.items() if any(where == node for where, *_ in held.side)}
-        return found | {int(row) for row in self.state.rows if t.I[Job.NODE, row] == node}
+        return found | {int(row) for row in self.state.rows if t.jobs.node[row] == node}
 
     def demand(self, held: Holding) -> dict[int, Beside]:
         """CPUs, memory and storage bandwidth per node."""
         each, found = self._each(held.option), dict[int, Beside]()
-        nodes = [held.node] if held.node >= 0 else self.state.tables.D[Device.NODE][list(held.devices)].tolist()
+        nodes = [held.node] if held.node >= 0 else self.state.tables.devices.node[list(held.devices)].tolist()
         for node, amounts in [*((node, each) for node in nodes), *((node, amounts) for node, *amounts in held.side)]:
             found[node] = added(found.get(node, NOTHING), amounts)
         return found
@@ -158,13 +170,13 @@ class Holdings:
 
     def free_of(self, kind: int) -> int:
         """Free devices of a type."""
-        NI = self.state.tables.NI
-        return int(NI[Node.FREE][NI[Node.TYPE] == kind].sum())
+        nodes = self.state.tables.nodes
+        return int(nodes.free[nodes.type == kind].sum())
 
     def is_open(self, device: int) -> bool:
         """Whether a new gang may have the device: its node is up, and neither of them is cordoned."""
         t = self.state.tables
-        return bool(t.NI[Node.UP, t.D[Device.NODE, device]] == 1 and t.D[Device.CLOSED, device] == 0)
+        return bool(t.nodes.up[t.devices.node[device]] == 1 and t.devices.closed[device] == 0)
 
     def beside(self, row: int) -> set[int]:
         """Other rows on devices that the row shares."""
@@ -183,7 +195,7 @@ class Holdings:
         """
         t = self.state.tables
         mine = () if home is None else home.devices
-        for device, holder in zip(held.devices, t.D[Device.HOLDER][list(held.devices)].tolist()):
+        for device, holder in zip(held.devices, t.devices.holder[list(held.devices)].tolist()):
             if holder != FREE:
                 together = held.shared and holder == SHARED and partners.issuperset(self.tenants(device))
                 if not (device in mine if holder == DOWN else together and (device in mine or self.is_open(device))):
@@ -191,7 +203,7 @@ class Holdings:
         if held.devices and not held.side and self._each(held.option) == NOTHING:
             return True
         for node, amounts in self.demand(held).items():
-            if t.NI[Node.UP, node] != 1 and (home is None or node not in (*self.nodes(mine), *(at for at, *_ in home.side), home.node)):
+            if t.nodes.up[node] != 1 and (home is None or node not in (*self.nodes(mine), *(at for at, *_ in home.side), home.node)):
                 return False
             if amounts != NOTHING and (t.NF[:HOST_RESOURCES, node] + SLACK < amounts).any():
                 return False
@@ -241,14 +253,14 @@ class Holdings:
         if not partners.issuperset(self.beside(row)):
             return False
         if any(more):
-            nodes, left = [held.node] if held.node >= 0 else t.D[Device.NODE][list(held.devices)].tolist(), t.NF[:HOST_RESOURCES]
+            nodes, left = [held.node] if held.node >= 0 else t.devices.node[list(held.devices)].tolist(), t.NF[:HOST_RESOURCES]
             for node in nodes:
                 left[:, node] -= more
             if any(amount > 0.0 and left[k, node] < -SLACK for node in nodes for k, amount in enumerate(more)):
                 for node in nodes:
                     left[:, node] += more
                 return False
-        t.I[Job.OPTION, row] = option
+        t.jobs.option[row] = option
         if held.shared:
             self._shared_devices.gang[GANG_OPTION, row] = option
         return True

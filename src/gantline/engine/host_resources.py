@@ -12,7 +12,7 @@ import numpy as np
 
 from gantline.core.arrays import Bools, Ints
 from gantline.core.cluster import Cluster
-from gantline.core.columns import HOST_RESOURCE_NAMES, HOST_RESOURCES, Job, Node
+from gantline.core.columns import HOST_RESOURCE_NAMES, HOST_RESOURCES, Node
 from gantline.core.columns import Option as OptionColumn
 from gantline.core.errors import RefusedError
 from gantline.core.host_resources import amounts_beside
@@ -28,37 +28,37 @@ LACKING = (Reason.CPUS, Reason.MEMORY, Reason.STORAGE)  # in the order of the co
 
 def name_shortages(t: Tables, rows: Ints) -> None:
     """Name what is taken, for those of these rows that the placement is said to keep waiting."""
-    I = t.I
-    rows = rows[(I[Job.PHASE][rows] == PENDING) & (I[Job.REASON][rows] == int(Reason.FRAGMENTED))]
+    jobs = t.jobs
+    rows = rows[(jobs.phase[rows] == PENDING) & (jobs.reason[rows] == int(Reason.FRAGMENTED))]
     if not len(rows):
         return
-    asks = t.options.F[OptionColumn.CPUS : OptionColumn.CPUS + HOST_RESOURCES][:, I[Job.OPTION_FIRST][rows]].any(axis=0)
+    asks = t.options.F[OptionColumn.CPUS : OptionColumn.CPUS + HOST_RESOURCES][:, jobs.option_first[rows]].any(axis=0)
     for row in rows[asks].tolist():
-        if (reason := _lacking(t, int(I[Job.OPTION_FIRST, row]))) is not None:
-            I[Job.REASON, row] = int(reason)
+        if (reason := _lacking(t, int(jobs.option_first[row]))) is not None:
+            jobs.reason[row] = int(reason)
 
 
 def words(t: Tables, row: int) -> str:
     """What is taken, with how much the job asks for and the most that a node with free devices has."""
-    reason, option = Reason(int(t.I[Job.REASON, row])), int(t.I[Job.OPTION_FIRST, row])
+    reason, option = Reason(int(t.jobs.reason[row])), int(t.jobs.option_first[row])
     k = LACKING.index(reason)
     free, unit = np.where(_able(t, option), t.NF[Node.CPUS + k], -np.inf), UNITS[k]
     node, each = t.cluster.nodes[int(np.argmax(free))], float(t.options.F[OptionColumn.CPUS + k, option])
-    beside = " beside each device" if t.options.I[OptionColumn.GPUS, option] else ""
+    beside = " beside each device" if t.options.gpus[option] else ""
     has = f"{node.name} has {max(float(free.max()), 0.0):g} of {getattr(node, HOST_RESOURCE_NAMES[k]):g} free"
     return f"{sentence(reason)}: it asks for {each:g} {unit}{beside}, and {has}"
 
 
 def _able(t: Tables, option: int) -> Bools:
     """Nodes of the option's type that are up and have a free device, where it asks for one."""
-    able = (t.NI[Node.UP] == 1) & (t.NI[Node.TYPE] == t.options.I[OptionColumn.TYPE, option])
-    return np.asarray(able & (t.NI[Node.FREE] > 0) if t.options.I[OptionColumn.GPUS, option] else able)
+    able = (t.nodes.up == 1) & (t.nodes.type == t.options.type[option])
+    return np.asarray(able & (t.nodes.free > 0) if t.options.gpus[option] else able)
 
 
 def _lacking(t: Tables, option: int) -> Reason | None:
     """What is short on the nodes that have free devices; None: nothing, but that these are not together."""
-    gpus, nodes = int(t.options.I[OptionColumn.GPUS, option]), _able(t, option)
-    free = t.NI[Node.FREE][nodes] if gpus else np.ones(int(nodes.sum()), dtype=np.int64)  # without devices, a node has room or has not
+    gpus, nodes = int(t.options.gpus[option]), _able(t, option)
+    free = t.nodes.free[nodes] if gpus else np.ones(int(nodes.sum()), dtype=np.int64)  # without devices, a node has room or has not
     need = max(gpus, 1)
     for k, reason in enumerate(LACKING):
         each = float(t.options.F[OptionColumn.CPUS + k, option])

@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from gantline.core.arrays import Ints
-from gantline.core.columns import Job
 from gantline.core.grant import Grant
 from gantline.core.phases import CHECKPOINTING, PENDING, RESIZING, RUNNING, STARTING, STOPPING
 from gantline.engine.executor import Verb
@@ -31,24 +30,24 @@ class InFlight:
 
     def mark(self) -> None:
         """The tables have changed: new grants are promised, and rows that have lost theirs are leaving."""
-        I, rows = self.state.tables.I, self.state.rows
+        rows, jobs = self.state.rows, self.state.tables.jobs
         self._make_room()
-        phase, known = I[Job.PHASE][rows], self._known[rows]
+        phase, known = jobs.phase[rows], self._known[rows]
         holds = (phase == RUNNING) | (phase == STARTING) | (phase == RESIZING)
-        for row in rows[holds & (known != I[Job.EPOCH][rows])].tolist():
+        for row in rows[holds & (known != jobs.epoch[rows])].tolist():
             self._promise(row)
         for row in rows[(phase == PENDING) & (known >= 0)].tolist():
             self._withdraw(row)
-        for row in [row for row in self.promises if int(I[Job.PHASE, row]) not in HOLDS]:  # held back or cancelled before it went out
+        for row in [row for row in self.promises if int(jobs.phase[row]) not in HOLDS]:  # held back or cancelled before it went out
             self._withdraw(row)
 
     def adopt(self, row: int) -> None:
         """A grant that the tables already have when the loop begins: it may run, or have been about to."""
-        F, I, now = self.state.tables.F, self.state.tables.I, self.state.now
+        now, jobs = self.state.now, self.state.tables.jobs
         self._make_room()
-        epoch = self._known[row] = I[Job.EPOCH, row]
-        if I[Job.PHASE, row] != RUNNING:
-            self.promises[row] = Promise(int(epoch), now, max(0.0, float(F[Job.SINCE, row]) - now), int(I[Job.INTERVAL, row]))
+        epoch = self._known[row] = jobs.epoch[row]
+        if jobs.phase[row] != RUNNING:
+            self.promises[row] = Promise(int(epoch), now, max(0.0, float(jobs.since[row]) - now), int(jobs.interval[row]))
 
     def forget(self, row: int) -> None:
         """The row has failed or ended: nothing is promised any more."""
@@ -57,12 +56,12 @@ class InFlight:
 
     def _promise(self, row: int) -> None:
         """The row shall run on new terms; RESIZING, where it keeps some of its devices."""
-        F, I, now = self.state.tables.F, self.state.tables.I, self.state.now
+        now, jobs = self.state.now, self.state.tables.jobs
         self._void(row)
-        self._known[row] = I[Job.EPOCH, row]
-        self.promises[row] = Promise(int(I[Job.EPOCH, row]), now, float(F[Job.SINCE, row]) - now, int(I[Job.INTERVAL, row]))
+        self._known[row] = jobs.epoch[row]
+        self.promises[row] = Promise(int(jobs.epoch[row]), now, float(jobs.since[row]) - now, int(jobs.interval[row]))
         live = self.reality.live.get(row)
-        I[Job.PHASE, row] = RESIZING if live is not None and self._goes_on(live) else STARTING
+        jobs.phase[row] = RESIZING if live is not None and self._goes_on(live) else STARTING
 
     def _goes_on(self, live: LiveGang) -> bool:
         """Whether it keeps some of its devices and is not started anew, as after a trial or at the end of a limited run."""
@@ -70,17 +69,17 @@ class InFlight:
         if live.rest or set(live.devices).isdisjoint(self.holdings.of(row).devices) or is_trial(live.grant) != is_trial(t.granted.get(row)):
             return False
         limited = live.grant is not None and live.grant.assignment.limit < math.inf
-        return not (limited and t.F[Job.LAST_START, row] == self.state.now)
+        return not (limited and t.jobs.last_start[row] == self.state.now)
 
     def _withdraw(self, row: int) -> None:
         """The row shall stop running; if it runs, it is leaving."""
-        F, promise = self.state.tables.F, self.promises.get(row)
-        if self._void(row) and promise is not None and F[Job.FIRST_START, row] == promise.decided:
-            F[Job.FIRST_START, row] = math.nan  # it has never started: its first start is yet to come, and to be paid for as one
+        promise, jobs = self.promises.get(row), self.state.tables.jobs
+        if self._void(row) and promise is not None and jobs.first_start[row] == promise.decided:
+            jobs.first_start[row] = math.nan  # it has never started: its first start is yet to come, and to be paid for as one
         self._known[row] = -1
         live = self.reality.live.get(row)
-        if live is not None and self.state.tables.I[Job.PHASE, row] == PENDING and not self.rests(live):
-            self.state.tables.I[Job.PHASE, row] = CHECKPOINTING if live.started and not live.saved else STOPPING
+        if live is not None and self.state.tables.jobs.phase[row] == PENDING and not self.rests(live):
+            self.state.tables.jobs.phase[row] = CHECKPOINTING if live.started and not live.saved else STOPPING
 
     def _void(self, row: int) -> bool:
         """A promise that never went out is void: the log must not say that devices were held. Returns whether there was one."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import cached_property
 
-from gantline.core.columns import Job, Node
 from gantline.core.inputs import Input, JobRequest, NodeEvent, Report, Reserve, SetJob, SetQueue, Submit, Unreserve, Use
 from gantline.core.queues import Queue
 from gantline.engine.gates.quotas import QuotaGate
@@ -70,7 +69,7 @@ class Inputs:
         elif isinstance(value, SetJob):
             row, _ = self.rows.known(value.job, "set")
             if value.queue is not None:
-                self.quotas.check_size(value.job, value.queue, int(t.I[Job.MIN_GPUS, row] or t.I[Job.GPUS, row]))
+                self.quotas.check_size(value.job, value.queue, int(t.jobs.min_gpus[row] or t.jobs.gpus[row]))
         elif isinstance(value, SetQueue):
             Queue(value.name, value.weight, value.quota, value.borrow)
         elif isinstance(value, Reserve | Unreserve):
@@ -99,7 +98,7 @@ class Inputs:
                 self.windows.settle()
             return
         number = value.find(state.tables.cluster)
-        up = state.tables.NI[Node.UP, number] == 1
+        up = state.tables.nodes.up[number] == 1
         if value.kind == "down":  # also one that drains: gangs may still be there
             lose_node(self.grants, number)
         elif value.kind == "drain" and up:

@@ -7,8 +7,7 @@ from collections.abc import Set
 import numpy as np
 
 from gantline.core.arrays import Ints
-from gantline.core.columns import Job, Node
-from gantline.core.columns import Option as OptionColumn
+from gantline.core.columns import Job
 from gantline.core.errors import RefusedError, UsageError
 from gantline.core.inputs import Action, JobRequest
 from gantline.core.options import Option
@@ -75,28 +74,28 @@ class JobRequests:
 
     def _put_out(self, row: int, kept: Phase, reason: Reason) -> None:
         """The row leaves the active ones; if it runs, its work is saved first."""
-        state, I = self.state, self.state.tables.I
-        if int(I[Job.PHASE, row]) in (Phase.STARTING, Phase.RUNNING, Phase.RESIZING):
+        state = self.state
+        if int(self.state.tables.jobs.phase[row]) in (Phase.STARTING, Phase.RUNNING, Phase.RESIZING):
             self._stop(row, reason)
-        if Phase(int(I[Job.PHASE, row])).active:
+        if Phase(int(self.state.tables.jobs.phase[row])).active:
             leave(state.lists, row)
-        I[Job.PHASE, row], I[Job.REASON, row] = int(kept), int(reason)
+        self.state.tables.jobs.phase[row], self.state.tables.jobs.reason[row] = int(kept), int(reason)
         if kept is Phase.COMPLETED:
-            F = state.tables.F
-            F[Job.FINISH, row], F[Job.WORK, row] = state.now, F[Job.DONE, row]  # what it has done is all that it had to do
+            jobs = state.tables.jobs
+            jobs.finish[row], jobs.work[row] = state.now, jobs.done[row]  # what it has done is all that it had to do
         state.rebuild()
 
     def _stop(self, row: int, reason: Reason) -> None:
         """The row gives up what it holds on request, which is no preemption."""
         self.grants.stop(row, reason)
-        self.state.tables.I[Job.PREEMPTIONS, row] -= 1
+        self.state.tables.jobs.preemptions[row] -= 1
         self.grants.refresh()
 
     def keep_out(self) -> None:
         """A row that was held or cancelled before its admission stays out."""
-        I = self.state.tables.I
+        jobs = self.state.tables.jobs
         for row, kept in list(self.state.withheld.items()):
-            if int(I[Job.PHASE, row]) not in (Phase.FUTURE, kept):
+            if int(jobs.phase[row]) not in (Phase.FUTURE, kept):
                 self._put_out(row, kept, next(reason for phase, reason in _PUT_OUT.values() if phase is kept))
             if kept.terminal and row < self.state.lists.number[RowCount.NEXT]:
                 del self.state.withheld[row]  # it has arrived: nothing lets it in by itself any more
@@ -128,8 +127,8 @@ class JobRequests:
     def _let_in(self, row: int, reason: Reason) -> None:
         state, t = self.state, self.state.tables
         admit(t.F, t.I, state.lists, row, state.now)
-        t.I[Job.REASON, row] = int(reason)
-        t.F[Job.SINCE, row] = state.now
+        t.jobs.reason[row] = int(reason)
+        t.jobs.since[row] = state.now
         state.rebuild()
 
     def _resize(self, row: int, phase: Phase, value: JobRequest) -> bool:
@@ -138,11 +137,11 @@ class JobRequests:
         if phase.terminal:
             return False
         least, most, options = sizes_and_options(self.state.tables, self.quotas, row, value)
-        t.I[Job.OPTION_FIRST, row], t.I[Job.OPTION_COUNT, row] = len(t.options), len(options)
+        t.jobs.option_first[row], t.jobs.option_count[row] = len(t.options), len(options)
         for option in options:
             t.options.append(option)
-        t.I[Job.GPUS, row], t.I[Job.MIN_GPUS, row], t.I[Job.MAX_GPUS, row] = value.gpus, least, most
-        t.I[Job.SMALLEST, row] = min(option.gpus for option in options)
+        t.jobs.gpus[row], t.jobs.min_gpus[row], t.jobs.max_gpus[row] = value.gpus, least, most
+        t.jobs.smallest[row] = min(option.gpus for option in options)
         self.grants.options.forget(row)
         self.state.resized.add(row)
         self.state.make_room(row)
@@ -170,14 +169,14 @@ class JobRequests:
 def fit_to_bounds(grants: Grants, quotas: QuotaGate, row: int) -> bool:
     """Bring a gang within its bounds; False: not now, because a change of it is under way or it is locked."""
     state, t = grants.state, grants.state.tables
-    I = t.I
-    if int(I[Job.PHASE, row]) not in (STARTING, RUNNING, RESIZING) or _fits(grants, row):
+    jobs = t.jobs
+    if int(jobs.phase[row]) not in (STARTING, RUNNING, RESIZING) or _fits(grants, row):
         return True
-    if I[Job.PHASE, row] == RESIZING or I[Job.LOCKED, row] != 0:
+    if jobs.phase[row] == RESIZING or jobs.locked[row] != 0:
         return False
-    held, kind = int(I[Job.HELD, row]), int(t.options.I[OptionColumn.TYPE, I[Job.OPTION, row]])
+    held, kind = int(jobs.held[row]), int(t.options.type[jobs.option[row]])
     size = _nearest(grants, row, held, kind)
-    free = int(t.NI[Node.FREE][t.NI[Node.TYPE] == kind].sum())
+    free = int(t.nodes.free[t.nodes.type == kind].sum())
     if size and row not in grants.by_row and (size < held or (size - held <= free and quotas.may_grow(row, size - held))):
         state.log.reserve(8, 4 * t.D.shape[1] + 8)
         others = state.rows[state.rows != row].copy()
@@ -187,7 +186,7 @@ def fit_to_bounds(grants: Grants, quotas: QuotaGate, row: int) -> bool:
     if not _fits(grants, row):
         state.log.reserve(8, 4 * t.D.shape[1] + 8)
         grants.stop(row, Reason.RESIZED)
-        I[Job.PREEMPTIONS, row] -= 1  # its owner wanted it
+        jobs.preemptions[row] -= 1  # its owner wanted it
         grants.refresh()
         state.rebuild()
     return True
@@ -198,8 +197,8 @@ def sizes_and_options(t: Tables, quotas: QuotaGate, row: int, value: JobRequest)
     least, most = value.min_gpus or value.gpus, value.max_gpus or value.gpus
     if not 0 < least <= value.gpus <= most:
         raise UsageError(f"{least} to {most} GPUs around {value.gpus}", where="resize", fix="give 1 <= min <= gpus <= max")
-    old = [t.options[k] for k in range(int(t.I[Job.OPTION_FIRST, row]), int(t.I[Job.OPTION_FIRST, row] + t.I[Job.OPTION_COUNT, row]))]
-    was, rest = int(t.I[Job.GPUS, row]), [option for option in old if option.gpus == 0]
+    old = [t.options[k] for k in range(int(t.jobs.option_first[row]), int(t.jobs.option_first[row] + t.jobs.option_count[row]))]
+    was, rest = int(t.jobs.gpus[row]), [option for option in old if option.gpus == 0]
     kinds = list(dict.fromkeys(option.type for option in old if option.gpus > 0))
     sizes = sizes_in_steps({option.gpus for option in old if option.gpus > 0}, least, value.gpus, most)
 
@@ -212,7 +211,7 @@ def sizes_and_options(t: Tables, quotas: QuotaGate, row: int, value: JobRequest)
     least, most = (min(sizes), max(sizes)) if len(sizes) > 1 else (least, most)
     if not any(option.gpus <= t.cluster.gpus_of(t.cluster.types[option.type]) for option in options):
         raise RejectedError(Reason.TOO_LARGE, value.job, "ask for less, or let nodes join first")
-    quotas.check_size(value.job, t.queues[int(t.I[Job.QUEUE, row])], 0 if rest else least)
+    quotas.check_size(value.job, t.queues[int(t.jobs.queue[row])], 0 if rest else least)
     return least, most, options
 
 
@@ -222,7 +221,7 @@ def within_bounds(t: Tables, rows: Ints, table: Assignments, resized: Set[int]) 
     other: dict[int, Assignment] = {}
     for place in places:
         row, item = int(rows[table.job[place]]), table[place]
-        size, least, most = size_of(t, row, item), int(t.I[Job.MIN_GPUS, row]), int(t.I[Job.MAX_GPUS, row])
+        size, least, most = size_of(t, row, item), int(t.jobs.min_gpus[row]), int(t.jobs.max_gpus[row])
         found = smaller_way(t, row, item, most) if size > most else larger_way(t, row, item, least) if 0 < size < least else None
         if found is not None:
             other[place] = found
@@ -230,18 +229,18 @@ def within_bounds(t: Tables, rows: Ints, table: Assignments, resized: Set[int]) 
 
 
 def _fits(grants: Grants, row: int) -> bool:
-    I = grants.state.tables.I
-    if I[Job.HELD, row] == 0:  # it runs without devices
-        return bool(I[Job.SMALLEST, row] == 0)
-    return bool(I[Job.MIN_GPUS, row] <= I[Job.HELD, row] <= I[Job.MAX_GPUS, row])
+    jobs = grants.state.tables.jobs
+    if jobs.held[row] == 0:  # it runs without devices
+        return bool(jobs.smallest[row] == 0)
+    return bool(jobs.min_gpus[row] <= jobs.held[row] <= jobs.max_gpus[row])
 
 
 def _nearest(grants: Grants, row: int, held: int, kind: int) -> int:
     """The size within the bounds that changes least; of a job with sizes of its own on this type, one of those. Zero: none."""
     t = grants.state.tables
-    first, count = int(t.I[Job.OPTION_FIRST, row]), int(t.I[Job.OPTION_COUNT, row])
+    first, count = int(t.jobs.option_first[row]), int(t.jobs.option_count[row])
     own = {option.gpus for option in (t.options[k] for k in range(first, first + count)) if option.type == kind and option.gpus > 0}
-    least, most = int(t.I[Job.MIN_GPUS, row]), int(t.I[Job.MAX_GPUS, row])
+    least, most = int(t.jobs.min_gpus[row]), int(t.jobs.max_gpus[row])
     if len(own) <= 1:
         return min(max(held, least), most) if own else 0
     return min((size for size in own if least <= size <= most), key=lambda size: (abs(size - held), size), default=0)
@@ -266,9 +265,9 @@ class FutileRuns:
 
     def note(self, row: int) -> None:
         """A run ends at its limit, now: was its start still going on?"""
-        F = self.state.tables.F
-        if F[Job.SINCE, row] >= self.state.now - 1e-9:
-            limit, takes = (float(F[line, row] - F[Job.LAST_START, row]) for line in (Job.LIMIT_END, Job.SINCE))
+        F, jobs = self.state.tables.F, self.state.tables.jobs
+        if jobs.since[row] >= self.state.now - 1e-9:
+            limit, takes = (float(F[line, row] - jobs.last_start[row]) for line in (Job.LIMIT_END, Job.SINCE))
             self._ended.append((row, limit, takes))
 
     def report(self, requests: JobRequests) -> list[Incident]:
@@ -277,8 +276,8 @@ class FutileRuns:
         t, now = self.state.tables, self.state.now
         for row, limit, takes in self._ended:
             count, attained = self._count.get(row, (0, 0.0))
-            count = count + 1 if attained == t.F[Job.SERVICE, row] else 1
-            self._count[row] = count, float(t.F[Job.SERVICE, row])
+            count = count + 1 if attained == t.jobs.service[row] else 1
+            self._count[row] = count, float(t.jobs.service[row])
             why = f"the plan lets job '{t.ids[row]}' run for {limit:g} s, its limit, and its start alone takes {takes:g} s"
             if count == 1:
                 found.append(Incident(now, self.state.decision, why))

@@ -7,8 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from gantline.core.cluster import Cluster, Node
-from gantline.core.columns import DOWN, FREE, Device, Job
-from gantline.core.columns import Node as NodeColumn
+from gantline.core.columns import DOWN, FREE
 from gantline.core.reasons import Reason
 from gantline.core.tables import Tables
 from gantline.engine.gang import close_interval, rest, settle
@@ -20,14 +19,14 @@ from gantline.engine.state import State
 def lose_node(grants: Grants, node: int) -> list[int]:
     """The node is gone: every gang with a stake in it falls back to its last checkpoint and waits. Returns their rows."""
     state, t = grants.state, grants.state.tables
-    first, count = int(t.NI[NodeColumn.FIRST, node]), int(t.NI[NodeColumn.GPUS, node])
+    first, count = int(t.nodes.first[node]), int(t.nodes.gpus[node])
     hit = grants.holdings.rows_on(node)
-    t.NI[NodeColumn.UP, node] = 0
+    t.nodes.up[node] = 0
     for row in sorted(hit):
         fail_gang(grants, row)
-    idle = t.D[Device.HOLDER, first : first + count]
+    idle = t.devices.holder[first : first + count]
     idle[idle == FREE] = DOWN
-    t.NI[NodeColumn.FREE, node] = 0
+    t.nodes.free[node] = 0
     grants.refresh()  # mates that ran beside them elsewhere go on alone
     state.rebuild()
     return sorted(hit)
@@ -39,32 +38,32 @@ def fail_gang(grants: Grants, row: int, reason: Reason = Reason.NODE_LOST, keep:
     if keep is None:
         keep = safe_work(state, row)
     settle(t.F, t.I, row, state.now)
-    t.F[Job.LOST, row] += max(0.0, float(t.F[Job.DONE, row]) - keep)
-    t.F[Job.DONE, row] = keep
+    t.jobs.lost[row] += max(0.0, float(t.jobs.done[row]) - keep)
+    t.jobs.done[row] = keep
     grants.let_go(row)
     close_interval(t.I, row, state.now, int(reason), log.columns)
     rest(t.F, t.I, row, state.now)
-    t.I[Job.REASON, row] = int(reason)
+    t.jobs.reason[row] = int(reason)
 
 
 def drain_node(state: State, node: int) -> None:
     """No new gang may use the node; those on it run to their end."""
     t = state.tables
-    first, count = int(t.NI[NodeColumn.FIRST, node]), int(t.NI[NodeColumn.GPUS, node])
-    idle = t.D[Device.HOLDER, first : first + count]
+    first, count = int(t.nodes.first[node]), int(t.nodes.gpus[node])
+    idle = t.devices.holder[first : first + count]
     idle[idle == FREE] = DOWN
-    t.NI[NodeColumn.UP, node] = 0
-    t.NI[NodeColumn.FREE, node] = 0
+    t.nodes.up[node] = 0
+    t.nodes.free[node] = 0
 
 
 def return_node(state: State, node: int) -> None:
     """The node is usable again, but for devices that were cordoned by themselves."""
     t = state.tables
-    first, count = int(t.NI[NodeColumn.FIRST, node]), int(t.NI[NodeColumn.GPUS, node])
-    devices, closed = t.D[Device.HOLDER, first : first + count], t.D[Device.CLOSED, first : first + count]
+    first, count = int(t.nodes.first[node]), int(t.nodes.gpus[node])
+    devices, closed = t.devices.holder[first : first + count], t.devices.closed[first : first + count]
     devices[(devices == DOWN) & (closed == 0)] = FREE
-    t.NI[NodeColumn.UP, node] = 1
-    t.NI[NodeColumn.FREE, node] = int((devices == FREE).sum())
+    t.nodes.up[node] = 1
+    t.nodes.free[node] = int((devices == FREE).sum())
 
 
 def join_node(state: State, node: Node) -> int:
@@ -75,11 +74,11 @@ def join_node(state: State, node: Node) -> int:
     old = state.tables
     known = list(old.cluster.nodes)
     names = {one.name: number for number, one in enumerate(known)}
-    if (number := names.get(node.name)) is not None and old.NI[NodeColumn.UP, number] != 1:
+    if (number := names.get(node.name)) is not None and old.nodes.up[number] != 1:
         free = next(name for k in range(1, len(known) + 1) if (name := f"{node.name}~{k}") not in names)
         known[number] = replace(known[number], name=free)
     again = [number for number, one in enumerate(known) if one.name.startswith(f"{node.name}~") and replace(one, name=node.name) == node]
-    if again and (number is None or old.NI[NodeColumn.UP, number] != 1):
+    if again and (number is None or old.nodes.up[number] != 1):
         known[again[0]] = node
         old.cluster = Cluster(tuple(known), old.cluster.links, old.cluster.spec, old.cluster.bandwidths)
         return_node(state, again[0])

@@ -10,7 +10,7 @@ import numpy as np
 
 from gantline.core.arrays import Bools, Ints
 from gantline.core.cluster import Cluster
-from gantline.core.columns import ASKED_TOGETHER, HOST_RESOURCE_NAMES, HOST_RESOURCES, Job, Node
+from gantline.core.columns import ASKED_TOGETHER, HOST_RESOURCE_NAMES, HOST_RESOURCES
 from gantline.core.columns import Option as OptionColumn
 from gantline.core.errors import RefusedError, UsageError
 from gantline.core.options import Option
@@ -36,14 +36,14 @@ class OptionRows:
 
     def of_table(self, rows: Ints, table: Assignments) -> Ints:
         """One option row per assignment that names no parts or devices; -1: there is no such option."""
-        I, owner = self.tables.I, rows
+        owner, jobs = rows, self.tables.jobs
         if not any(table.has(name) for name in _ASKED[1:]):
-            first: Ints = I[Job.OPTION_FIRST][owner]
+            first: Ints = jobs.option_first[owner]
             if not table.has("option"):
                 return first
             chosen = table.column("option")
             found = first + np.maximum(chosen, 0)
-            return np.where(chosen < I[Job.OPTION_COUNT][owner], found, IMPOSSIBLE).astype(np.int64)
+            return np.where(chosen < jobs.option_count[owner], found, IMPOSSIBLE).astype(np.int64)
         self._told.update(name for name in _ASKED if table.has(name))
         found, known = self._as_before(owner, table)
         if known.all():
@@ -63,7 +63,7 @@ class OptionRows:
 
     def _keys(self, rows: Ints, asked: list[np.ndarray]) -> Iterator[tuple[float, ...]]:
         """What identifies the first option of each row with other amounts beside it."""
-        OI, base = self.tables.options.I, self.tables.I[Job.OPTION_FIRST][rows]
+        OI, base = self.tables.options.I, self.tables.jobs.option_first[rows]
         amounts = [np.where(np.isnan(amount), -1.0, amount).tolist() for amount in asked[len(_WHOLE) :]]
         return zip(
             base.tolist(), *(OI[line][base].tolist() for line in (OptionColumn.TYPE, OptionColumn.GPUS, OptionColumn.NODES)), *amounts
@@ -95,17 +95,17 @@ class OptionRows:
         base = self._base(row, option, gpus, kind)
         if base == IMPOSSIBLE:
             return IMPOSSIBLE
-        OI = self.tables.options.I
-        size, type_code = int(OI[OptionColumn.GPUS, base]) if gpus < 0 else gpus, int(OI[OptionColumn.TYPE, base]) if kind < 0 else kind
-        same = bool(size == OI[OptionColumn.GPUS, base] and type_code == OI[OptionColumn.TYPE, base])
-        if same and all(map(math.isnan, beside)) and span in (0, OI[OptionColumn.NODES, base]):
+        options = self.tables.options
+        size, type_code = int(options.gpus[base]) if gpus < 0 else gpus, int(options.type[base]) if kind < 0 else kind
+        same = bool(size == options.gpus[base] and type_code == options.type[base])
+        if same and all(map(math.isnan, beside)) and span in (0, options.nodes[base]):
             return base
-        if (size == 0 and OI[OptionColumn.GPUS, base] > 0) or not self._can_span(type_code, size, span):
+        if (size == 0 and options.gpus[base] > 0) or not self._can_span(type_code, size, span):
             return IMPOSSIBLE  # an empty gang, or more nodes than devices
-        one = bool(OI[OptionColumn.NODES, base] == 1 and self.tables.I[Job.CONSOLIDATE, row] == ASKED_TOGETHER)
+        one = bool(options.nodes[base] == 1 and self.tables.jobs.consolidate[row] == ASKED_TOGETHER)
         if one and span > 1:
             return IMPOSSIBLE
-        span = span or (int(OI[OptionColumn.NODES, base]) if same or one else 0)
+        span = span or (int(options.nodes[base]) if same or one else 0)
         key = (base, type_code, size, span, *(-1.0 if math.isnan(amount) else amount for amount in beside))
         found = self.derived.get(key)
         if found is None:
@@ -138,12 +138,12 @@ class OptionRows:
 
     def _can_span(self, kind: int, size: int, span: int) -> bool:
         """Whether the cluster has so many nodes of the type, and each gets a device."""
-        return span == 0 or 0 < span <= min(max(size, 1), int((self.tables.NI[Node.TYPE] == kind).sum()))
+        return span == 0 or 0 < span <= min(max(size, 1), int((self.tables.nodes.type == kind).sum()))
 
     def bare(self, row: int, option: int, kind: int, gpus: int) -> int:
         """An option that takes nothing beside, for grants with parts that state theirs; its speed is that of the job's option."""
         base = self._base(row, option, gpus, kind)
-        first = int(self.tables.I[Job.OPTION_FIRST, row]) if base == IMPOSSIBLE else base
+        first = int(self.tables.jobs.option_first[row]) if base == IMPOSSIBLE else base
         key = (-1 - first, kind, gpus)
         found = self.derived.get(key)
         if found is None:
@@ -154,15 +154,15 @@ class OptionRows:
     def _base(self, row: int, option: int, gpus: int, kind: int) -> int:
         """The job's option that the wanted one is, or is derived from: same type and size, else same type, else its first."""
         t = self.tables
-        first, count = int(t.I[Job.OPTION_FIRST, row]), int(t.I[Job.OPTION_COUNT, row])
+        first, count = int(t.jobs.option_first[row]), int(t.jobs.option_count[row])
         if option >= count or kind >= len(t.cluster.types):
             return IMPOSSIBLE
         if option >= 0:
             return first + option
-        OI, same_type = t.options.I, -1
+        same_type = -1
         for candidate in range(first, first + count):
-            if kind < 0 or OI[OptionColumn.TYPE, candidate] == kind:
-                if gpus < 0 or OI[OptionColumn.GPUS, candidate] == gpus:
+            if kind < 0 or t.options.type[candidate] == kind:
+                if gpus < 0 or t.options.gpus[candidate] == gpus:
                     return candidate
                 same_type = candidate if same_type < 0 else same_type
         return same_type if same_type >= 0 else first
@@ -201,23 +201,21 @@ def size_of(t: Tables, row: int, item: Assignment) -> int:
         return len(item.devices)
     if item.gpus >= 0:
         return item.gpus
-    return int(t.options.I[OptionColumn.GPUS, t.I[Job.OPTION_FIRST, row] + max(item.option, 0)])
+    return int(t.options.gpus[t.jobs.option_first[row] + max(item.option, 0)])
 
 
 def smaller_way(t: Tables, row: int, item: Assignment, most: int) -> Assignment | None:
     """The same with at most so many devices: one of its own options if it has several sizes, else any number from its least on."""
     if item.parts or item.group >= 0:
         return None
-    first, count = int(t.I[Job.OPTION_FIRST, row]), int(t.I[Job.OPTION_COUNT, row])
-    own = {int(size) for size in t.options.I[OptionColumn.GPUS, first : first + count]}
-    fitting = (
-        [size for size in own if 0 < size <= most] if len(own) > 1 else ([most] if most >= max(1, int(t.I[Job.MIN_GPUS, row])) else [])
-    )
+    first, count = int(t.jobs.option_first[row]), int(t.jobs.option_count[row])
+    own = {int(size) for size in t.options.gpus[first : first + count]}
+    fitting = [size for size in own if 0 < size <= most] if len(own) > 1 else ([most] if most >= max(1, int(t.jobs.min_gpus[row])) else [])
     if not fitting:
         return None
     if item.devices:
         return replace(item, devices=item.devices[: max(fitting)], gpus=-1, option=-1)
-    kind = item.type if item.option < 0 else int(t.options.I[OptionColumn.TYPE, first + item.option])
+    kind = item.type if item.option < 0 else int(t.options.type[first + item.option])
     return replace(item, option=-1, gpus=max(fitting), type=kind)
 
 
@@ -225,8 +223,8 @@ def larger_way(t: Tables, row: int, item: Assignment, least: int) -> Assignment 
     """The same with at least so many devices, which the engine places."""
     if item.parts or item.group >= 0:
         return None
-    first = int(t.I[Job.OPTION_FIRST, row])
-    kind = item.type if item.option < 0 else int(t.options.I[OptionColumn.TYPE, first + item.option])
+    first = int(t.jobs.option_first[row])
+    kind = item.type if item.option < 0 else int(t.options.type[first + item.option])
     return replace(item, devices=(), nodes=(), option=-1, gpus=least, type=kind)
 
 

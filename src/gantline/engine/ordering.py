@@ -6,7 +6,6 @@ import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from gantline.core.columns import Device, Job
 from gantline.core.grant import Grant
 from gantline.core.host_resources import amounts_beside
 from gantline.core.phases import PENDING, RUNNING
@@ -63,8 +62,8 @@ class Ordering:
                 live.revision += 1
             if not self.wanted(live) and wanted is Verb.START and live.next_try > state.now:
                 continue  # it waits for others to make room, or is paused
-            if self.wanted(live) and (live.rate != t.F[Job.RATE, live.row] or live.grant != t.granted.get(live.row)):
-                live.rate, live.grant, live.next_try = float(t.F[Job.RATE, live.row]), t.granted.get(live.row), state.now
+            if self.wanted(live) and (live.rate != t.jobs.rate[live.row] or live.grant != t.granted.get(live.row)):
+                live.rate, live.grant, live.next_try = float(t.jobs.rate[live.row]), t.granted.get(live.row), state.now
                 live.revision += 1
             if live.next_try <= state.now:
                 live.next_try = self.present() + self.patience
@@ -81,7 +80,7 @@ class Ordering:
             and row not in self.promises
             and not state.asked_saves
             and live.grant is t.granted.get(row)
-            and bool(live.rate == t.F[Job.RATE, row])
+            and bool(live.rate == t.jobs.rate[row])
             and self.wanted(live)
         )
 
@@ -92,8 +91,8 @@ class Ordering:
 
     def wanted(self, live: LiveGang) -> bool:
         """Whether the tables want this very grant to run."""
-        I = self.state.tables.I
-        return int(I[Job.EPOCH, live.row]) == live.epoch and int(I[Job.PHASE, live.row]) in HOLDS
+        jobs = self.state.tables.jobs
+        return int(jobs.epoch[live.row]) == live.epoch and int(jobs.phase[live.row]) in HOLDS
 
     def _begin(self, row: int) -> None:
         """Order a promised start, unless a gang that may not share its devices is still on them."""
@@ -110,7 +109,7 @@ class Ordering:
         """From now on the grant may be on its devices."""
         t, held = self.state.tables, self.holdings.of(row)
         nodes = frozenset((*self.holdings.nodes(held.devices), *(node for node, *_ in held.side), held.node)) - {-1}
-        rate, grant = float(t.F[Job.RATE, row]), t.granted.get(row)
+        rate, grant = float(t.jobs.rate[row]), t.granted.get(row)
         asked = self.state.asked_saves.get(row, 0)  # it begins with all that is saved
         now = self.state.now
         live = LiveGang(row, epoch, held.devices, held.node, nodes, interval, rate, grant, next_try=now, saves=asked, saves_done=asked)
@@ -122,7 +121,7 @@ class Ordering:
         return frozenset(other for device in devices for other in self.holdings.tenants(device)) - {row}
 
     def _order(self, live: LiveGang) -> Order:
-        done = float(self.state.tables.F[Job.DONE, live.row])
+        done = float(self.state.tables.jobs.done[live.row])
         there = self.reality.on(live.devices)  # was let in beside it, or it beside them
         mates = self._mates(live.row, live.devices) | (there - {live.row})
         devices = live.devices if live.target is None else live.target
@@ -172,7 +171,7 @@ class Ordering:
         self.reality.occupy(live, devices)
         live.onto, live.epoch, live.target, live.devices = live.epoch, promise.epoch, devices, devices + left
         live.nodes |= frozenset(self.holdings.nodes(devices))
-        live.rate, live.grant, live.pause = float(t.F[Job.RATE, live.row]), t.granted.get(live.row), promise.pause
+        live.rate, live.grant, live.pause = float(t.jobs.rate[live.row]), t.granted.get(live.row), promise.pause
         live.started, live.rest, live.suspended, live.revision, live.interval = False, False, False, 0, promise.interval
         live.next_try = self.state.now
 
@@ -190,11 +189,11 @@ class Ordering:
     def rests(self, live: LiveGang) -> bool:
         """Whether it stays where it is, paused, until its next turn."""
         t, row = self.state.tables, live.row
-        if row not in t.waits_for_turn or int(t.I[Job.PHASE, row]) != PENDING or not live.started or live.asked is Verb.STOP:
+        if row not in t.waits_for_turn or int(t.jobs.phase[row]) != PENDING or not live.started or live.asked is Verb.STOP:
             return False
         if live.grant is None or Can.SUSPEND not in self.can(row):
             return False
-        users = {int(t.D[Device.HOLDER, device]) for device in live.devices} | set(self._mates(row, live.devices))
+        users = {int(t.devices.holder[device]) for device in live.devices} | set(self._mates(row, live.devices))
         return all(user < 0 or _take_turns(live.grant, t.granted.get(user)) for user in users)
 
     def may_be_beside(self, row: int, other: int, devices: tuple[int, ...]) -> bool:
@@ -202,7 +201,7 @@ class Ordering:
         there = self.reality.live[other]
         if there.rest and there.suspended and _take_turns(there.grant, self.state.tables.granted.get(row)):
             return True
-        return other in self._mates(row, devices) and there.epoch == int(self.state.tables.I[Job.EPOCH, other])
+        return other in self._mates(row, devices) and there.epoch == int(self.state.tables.jobs.epoch[other])
 
     # --- what has to stop for it ----------------------------------------------------------------------------------------
     def needs_restart(self, live: LiveGang) -> bool:
@@ -217,14 +216,14 @@ class Ordering:
 
     def restart(self, live: LiveGang) -> None:
         """The gang stops, and starts again where it is: its work is saved, and it pays for that."""
-        F, I, row, now = self.state.tables.F, self.state.tables.I, live.row, self.state.now
-        if int(I[Job.PHASE, row]) == RUNNING:
+        F, I, row, now, jobs = self.state.tables.F, self.state.tables.I, live.row, self.state.now, self.state.tables.jobs
+        if int(jobs.phase[row]) == RUNNING:
             settle(F, I, row, now)
-            F[Job.SAFE, row] = F[Job.DONE, row]
-            F[Job.SINCE, row] = now + self.state.costs.scaled(self.state.costs.resume, int(I[Job.HELD, row]))
+            jobs.safe[row] = jobs.done[row]
+            jobs.since[row] = now + self.state.costs.scaled(self.state.costs.resume, int(jobs.held[row]))
             set_due(F, row)
-        I[Job.EPOCH, row] += 1
-        I[Job.RESTARTS, row] += 1
+        jobs.epoch[row] += 1
+        jobs.restarts[row] += 1
         live.asked, live.next_try = Verb.STOP, now
         self.in_flight.mark()
 

@@ -13,7 +13,6 @@ import numpy as np
 
 from gantline.core import memory as memories
 from gantline.core.arrays import Bools, Ints
-from gantline.core.columns import Job
 from gantline.core.errors import GantlineError, near
 from gantline.core.phases import PENDING
 from gantline.core.plan import PURPOSES, Assignment, Assignments, Mode, Plan
@@ -235,4 +234,4 @@ def _shares(item: Assignment, named: Counter[int]) -> bool:
 
 def write_reasons_of_apart(t: Tables, rows: Ints) -> None:
     """Rows that wait although the plan had a place for them beside others."""
-    t.I[Job.REASON, rows[t.I[Job.PHASE][rows] == PENDING]] = int(Reason.ONE_GANG)
+    t.jobs.reason[rows[t.jobs.phase[rows] == PENDING]] = int(Reason.ONE_GANG)

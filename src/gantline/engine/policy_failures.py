@@ -13,7 +13,6 @@ from types import TracebackType
 from typing import Any
 
 from gantline.core.arrays import Ints
-from gantline.core.columns import Job
 from gantline.core.errors import GantlineError
 from gantline.core.phases import Phase
 from gantline.core.plan import Refusal
@@ -124,14 +123,14 @@ class Refused:
 
 def turn_away(state: State, refusals: tuple[Refusal, ...], rows: Ints) -> tuple[list[Refused], list[Incident]]:
     """Refused jobs leave; one that runs already cannot be refused, which is an incident."""
-    refused, incidents, I = [], [], state.tables.I
+    refused, incidents, jobs = [], [], state.tables.jobs
     for one in refusals:
         row = int(rows[one.job])
-        if I[Job.PHASE, row] != Phase.PENDING:
+        if jobs.phase[row] != Phase.PENDING:
             what = f"job '{state.tables.ids[row]}' is refused, but it does not wait any more"
             incidents.append(Incident(state.now, state.decision, what))
             continue
-        I[Job.PHASE, row], I[Job.REASON, row] = int(Phase.REJECTED), int(Reason.REFUSED)
+        jobs.phase[row], jobs.reason[row] = int(Phase.REJECTED), int(Reason.REFUSED)
         leave(state.lists, row)
         refused.append(Refused(state.now, row, one.why, dict(one.offer)))
     state.rebuild()

@@ -16,7 +16,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from gantline.core.arrays import Bools, Ints
-from gantline.core.columns import Job
 from gantline.core.phases import STARTING
 from gantline.core.plan import Ranking
 from gantline.core.policy import OrderPolicy, Policy
@@ -64,32 +63,32 @@ class PreemptionGrace:
     # --- a grace ----------------------------------------------------------------------------------------------------------
     def lock(self) -> None:
         """Lock gangs that the next decision must not stop."""
-        I, rows = self.state.tables.I, self.state.running_rows
+        rows, jobs = self.state.running_rows, self.state.tables.jobs
         spared = set(rows[self._needs(rows)].tolist())
-        I[Job.LOCKED, list(self.rows - spared)] = 0
-        fresh = [row for row in spared - self.rows if I[Job.LOCKED, row] == 0]
-        I[Job.LOCKED, fresh] = 1
+        jobs.locked[list(self.rows - spared)] = 0
+        fresh = [row for row in spared - self.rows if jobs.locked[row] == 0]
+        jobs.locked[fresh] = 1
         self.rows = (self.rows & spared) | set(fresh)
 
     def _needs(self, rows: Ints) -> Bools:
-        F, I, now = self.state.tables.F, self.state.tables.I, self.state.now
-        young = now < F[Job.LAST_START][rows] + self.grace
-        starting = (I[Job.PHASE][rows] == STARTING) | (now < F[Job.SINCE][rows])
+        now, jobs = self.state.now, self.state.tables.jobs
+        young = now < jobs.last_start[rows] + self.grace
+        starting = (jobs.phase[rows] == STARTING) | (now < jobs.since[rows])
         unsaved = young & ~starting
         unsaved[unsaved] = [self.unsaved(row) for row in rows[unsaved].tolist()]
         return np.asarray(young & (starting | unsaved))
 
     def _unsaved_by_tables(self, row: int) -> bool:
-        return 0.0 < self.state.tables.F[Job.CHECKPOINT, row] < math.inf and safe_work(self.state, row) <= 0.0
+        return 0.0 < self.state.tables.jobs.checkpoint[row] < math.inf and safe_work(self.state, row) <= 0.0
 
     # --- when to look -----------------------------------------------------------------------------------------------------
     def next_end(self, now: float) -> float:
         """When a gang that is kept running now may be stopped, although nothing happens."""
-        F, turn = self.state.tables.F, self.turn
+        turn, jobs = self.turn, self.state.tables.jobs
         found = (math.floor(now / turn + 1e-9) + 1) * turn if self._stops and self._in_turns else math.inf
         for row in self.rows:
-            since = float(F[Job.SINCE, row])
-            for end in (since, since + float(F[Job.CHECKPOINT, row]), float(F[Job.LAST_START, row]) + self.grace):
+            since = float(jobs.since[row])
+            for end in (since, since + float(jobs.checkpoint[row]), float(jobs.last_start[row]) + self.grace):
                 found = min(found, end if end > now else math.inf)
         return found
 

@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from gantline.core.columns import Job, Node, elapsed
+from gantline.core.columns import elapsed
 from gantline.core.phases import CHECKPOINTING, PENDING, RESIZING, RUNNING, STARTING, STOPPING, Phase
 from gantline.engine.executor import Executor, News, Order, Report, Verb
 from gantline.engine.gang import complete, set_due
@@ -52,10 +52,10 @@ class Reconciler:
         self.in_flight = self.orders.in_flight
         self.promises = self.in_flight.promises
         self.ended: list[Report] = []  # finishes that the regime does not see before the boundary
-        rows, I = self.state.rows, self.state.tables.I
-        for row in rows[np.isin(I[Job.PHASE][rows], HOLDS)].tolist():  # what still runs after a restart of the loop is adopted
+        rows, jobs = self.state.rows, self.state.tables.jobs
+        for row in rows[np.isin(jobs.phase[rows], HOLDS)].tolist():  # what still runs after a restart of the loop is adopted
             self.in_flight.adopt(row)
-            self.orders.enter(row, int(I[Job.EPOCH, row]), int(I[Job.INTERVAL, row])).revision = 1  # ordering its start again asks after it
+            self.orders.enter(row, int(jobs.epoch[row]), int(jobs.interval[row])).revision = 1  # ordering its start again asks after it
 
     @property
     def sent(self) -> int:
@@ -111,7 +111,7 @@ class Reconciler:
             return self._suspended(live, report)
         if report.news is News.SAVED:
             self._saved(live, report)
-            return bool(self.state.tables.I[Job.LOCKED, row])  # it may be stopped now
+            return bool(self.state.tables.jobs.locked[row])  # it may be stopped now
         return self._gone(live, report)
 
     def _started(self, live: LiveGang, report: Report) -> bool:
@@ -122,13 +122,13 @@ class Reconciler:
         if live.asked is Verb.START and not live.rest and live.saves <= live.saves_done:
             live.next_try = self.state.now + self.silence
         self.orders.arrived(live)
-        if int(t.I[Job.PHASE, row]) not in (STARTING, RESIZING) or int(t.I[Job.EPOCH, row]) != live.epoch:
+        if int(t.jobs.phase[row]) not in (STARTING, RESIZING) or int(t.jobs.epoch[row]) != live.epoch:
             return False
         promise = self.promises.pop(row)
-        t.I[Job.PHASE, row] = RUNNING
-        moved = report.done != t.F[Job.DONE, row]
+        t.jobs.phase[row] = RUNNING
+        moved = report.done != t.jobs.done[row]
         if moved:
-            t.F[Job.DONE, row] = t.F[Job.SAFE, row] = report.done
+            t.jobs.done[row] = t.jobs.safe[row] = report.done
         if report.time > promise.decided:
             start_late(self.grants, row, report.time, promise)
         elif moved:
@@ -137,7 +137,7 @@ class Reconciler:
 
     def _progress(self, live: LiveGang, report: Report) -> bool:
         """A report of progress."""
-        if not self.orders.wanted(live) or int(self.state.tables.I[Job.PHASE, live.row]) != RUNNING:
+        if not self.orders.wanted(live) or int(self.state.tables.jobs.phase[live.row]) != RUNNING:
             return False
         live.next_try = self.state.now + self.silence
         note_progress(self.state, live.row, report)
@@ -155,21 +155,21 @@ class Reconciler:
         return False
 
     def _saved(self, live: LiveGang, report: Report) -> None:
-        F = self.state.tables.F
+        jobs = self.state.tables.jobs
         if self.orders.wanted(live) and live.asked is Verb.START:  # it was asked to, and goes on
-            F[Job.SAFE, live.row] = max(float(F[Job.SAFE, live.row]), report.done)
+            jobs.safe[live.row] = max(float(jobs.safe[live.row]), report.done)
             if report.revision >= live.revision:
                 live.saves_done = live.saves
             return
         live.saved = True
         if not self.orders.wanted(live):
             correct(self.state, live.row, report, live.most)
-            if self.state.tables.I[Job.PHASE, live.row] == CHECKPOINTING:
-                self.state.tables.I[Job.PHASE, live.row] = STOPPING
+            if self.state.tables.jobs.phase[live.row] == CHECKPOINTING:
+                self.state.tables.jobs.phase[live.row] = STOPPING
 
     def _gone(self, live: LiveGang, report: Report) -> bool:
         """It has stopped or failed, as it should or not."""
-        I, row, wanted = self.state.tables.I, live.row, self.orders.wanted(live)
+        row, wanted, jobs = live.row, self.orders.wanted(live), self.state.tables.jobs
         self._clear(live)
         if wanted:
             self.surprises += 1
@@ -178,8 +178,8 @@ class Reconciler:
             self.grants.refresh()
             return True
         correct(self.state, live.row, report, live.most)
-        if int(I[Job.PHASE, row]) in (CHECKPOINTING, STOPPING):
-            I[Job.PHASE, row] = PENDING
+        if int(jobs.phase[row]) in (CHECKPOINTING, STOPPING):
+            jobs.phase[row] = PENDING
         return True
 
     def _finish(self, report: Report) -> bool:
@@ -225,7 +225,7 @@ class Reconciler:
     def node_lost(self, node: int) -> None:
         """A node is gone, and the tables have it so: what it ran is over, and gangs that lost a part must be stopped on the others."""
         state, t = self.state, self.state.tables
-        first, count = int(t.NI[Node.FIRST, node]), int(t.NI[Node.GPUS, node])
+        first, count = int(t.nodes.first[node]), int(t.nodes.gpus[node])
         hit = [live for live in self.live.values() if node in live.nodes]
         self.executor.fail(node, frozenset(range(first, first + count)), state.now)
         for live in hit:
@@ -237,8 +237,8 @@ class Reconciler:
             live.interval = -1  # it ended here for the log: what is left of it is no gang
             if not live.nodes:
                 self._clear(live)
-                if int(t.I[Job.PHASE, live.row]) in (CHECKPOINTING, STOPPING):
-                    t.I[Job.PHASE, live.row] = PENDING
+                if int(t.jobs.phase[live.row]) in (CHECKPOINTING, STOPPING):
+                    t.jobs.phase[live.row] = PENDING
         self.follow()
 
     def _clear(self, live: LiveGang) -> None:
@@ -247,7 +247,7 @@ class Reconciler:
         self._log_end(live)
 
     def _log_end(self, live: LiveGang) -> None:
-        if live.interval >= 0 and int(self.state.tables.I[Job.INTERVAL, live.row]) != live.interval:
+        if live.interval >= 0 and int(self.state.tables.jobs.interval[live.row]) != live.interval:
             self.state.log.LF[Interval.END, live.interval] = self.state.now
 
 
@@ -258,11 +258,11 @@ def start_late(grants: Grants, row: int, when: float, promise: Promise) -> None:
     """It runs since then, and not since it was decided."""
     t = grants.state.tables
     grant = t.granted.get(row)
-    t.F[Job.SINCE, row], t.F[Job.LAST_START, row] = when + promise.pause, when
+    t.jobs.since[row], t.jobs.last_start[row] = when + promise.pause, when
     if grant is not None:
         if math.isfinite(grant.assignment.limit):
-            t.F[Job.LIMIT_END, row] = when + grant.assignment.limit
-            t.F[Job.UNTIL, row] = min(grant.assignment.until, when + grant.assignment.limit)
+            t.jobs.limit_end[row] = when + grant.assignment.limit
+            t.jobs.until[row] = min(grant.assignment.until, when + grant.assignment.limit)
         if grant.fluid:
             grants.fluid.start(row)
         grants.refresh()  # its neighbours may have changed since
@@ -272,33 +272,33 @@ def start_late(grants: Grants, row: int, when: float, promise: Promise) -> None:
 def note_progress(state: State, row: int, report: Report) -> None:
     """What is saved is safe, and how much is left is known better than before."""
     t = state.tables
-    t.F[Job.SAFE, row] = max(float(t.F[Job.SAFE, row]), report.done)
+    t.jobs.safe[row] = max(float(t.jobs.safe[row]), report.done)
     for name, value in report.metrics.items():
         t.metric(name)[row] = value
-    if report.total > float(t.F[Job.DONE, row]):
-        t.F[Job.ESTIMATE, row] = report.total
+    if report.total > float(t.jobs.done[row]):
+        t.jobs.estimate[row] = report.total
         t.unestimated.discard(row)
         set_due(t.F, row)
 
 
 def correct(state: State, row: int, report: Report, most: float) -> None:
     """The executor's report corrects what was settled when the row was ordered to stop; not more than `most` of it counts."""
-    F, done = state.tables.F, min(report.done, most)
+    done, jobs = min(report.done, most), state.tables.jobs
     if report.news is News.FAILED:
-        F[Job.LOST, row] += max(0.0, float(F[Job.DONE, row]) - done)
-    F[Job.DONE, row] = F[Job.SAFE, row] = done
+        jobs.lost[row] += max(0.0, float(jobs.done[row]) - done)
+    jobs.done[row] = jobs.safe[row] = done
 
 
 def complete_row(state: State, in_flight: InFlight, row: int, at: float, unsent: bool) -> bool:
     """The job has finished at that time, if it is still there; `unsent`: its last grant was never ordered, so it has no length."""
-    F, I = state.tables.F, state.tables.I
-    phase = Phase(int(I[Job.PHASE, row]))
+    F, I, jobs = state.tables.F, state.tables.I, state.tables.jobs
+    phase = Phase(int(jobs.phase[row]))
     if not (phase.active or state.withheld.get(row) is Phase.HELD):
         return False
     state.withheld.pop(row, None)  # a row that finishes while on hold has finished
-    if math.isinf(F[Job.WORK, row]):  # its amount of work was unknown until now
-        F[Job.WORK, row] = F[Job.DONE, row] + F[Job.RATE, row] * elapsed(F, I, row, at)
-    interval = int(I[Job.INTERVAL, row])
+    if math.isinf(jobs.work[row]):  # its amount of work was unknown until now
+        jobs.work[row] = jobs.done[row] + jobs.rate[row] * elapsed(F, I, row, at)
+    interval = int(jobs.interval[row])
     complete(state.matrices, row, at, state.log.columns)
     if unsent and interval >= 0:
         state.log.never_held(interval)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 
-from gantline.core.columns import Job, elapsed
+from gantline.core.columns import elapsed
 from gantline.core.grant import Grant
 from gantline.core.phases import Phase
 from gantline.core.plan import TRIAL
@@ -18,32 +18,32 @@ from gantline.engine.state import State
 
 def safe_work(state: State, row: int) -> float:
     """Work that survives a failure now."""
-    F, I, now = state.tables.F, state.tables.I, state.now
-    interval, since, rate = float(F[Job.CHECKPOINT, row]), float(F[Job.SINCE, row]), float(F[Job.RATE, row])
+    F, I, now, jobs = state.tables.F, state.tables.I, state.now, state.tables.jobs
+    interval, since, rate = float(jobs.checkpoint[row]), float(jobs.since[row]), float(jobs.rate[row])
     if interval == 0.0:
-        return float(F[Job.DONE, row]) + rate * elapsed(F, I, row, now)
-    safe = float(F[Job.SAFE, row])
+        return float(jobs.done[row]) + rate * elapsed(F, I, row, now)
+    safe = float(jobs.safe[row])
     if math.isinf(interval) or elapsed(F, I, row, now) == 0.0:
         return safe
     first = _counted_from(state, row)
     last = first + math.floor((now - first) / interval + 1e-9) * interval
     if last <= first or last < since:  # none yet, or none since the speed last changed
         return safe
-    return max(safe, float(F[Job.DONE, row]) + rate * (last - since))
+    return max(safe, float(jobs.done[row]) + rate * (last - since))
 
 
 def note_saves(state: State, row: int) -> None:
     """A speed changes in the middle of a run: remember what has been saved, and from when on saves are counted."""
-    if state.tables.F[Job.CHECKPOINT, row] > 0.0 and state.now > state.tables.F[Job.SINCE, row]:
+    if state.tables.jobs.checkpoint[row] > 0.0 and state.now > state.tables.jobs.since[row]:
         safe, first = safe_work(state, row), _counted_from(state, row)
-        state.tables.F[Job.SAFE, row] = safe
-        state.saves[row] = (int(state.tables.I[Job.EPOCH, row]), first)
+        state.tables.jobs.safe[row] = safe
+        state.saves[row] = (int(state.tables.jobs.epoch[row]), first)
 
 
 def _counted_from(state: State, row: int) -> float:
     """First progress of the present run; a note of an earlier run is void."""
     epoch, first = state.saves.get(row, (-1, 0.0))
-    return first if epoch == int(state.tables.I[Job.EPOCH, row]) else float(state.tables.F[Job.SINCE, row])
+    return first if epoch == int(state.tables.jobs.epoch[row]) else float(state.tables.jobs.since[row])
 
 
 # Runs whose work does not count: a gang with purpose `trial` begins where the job stands, and when the trial ends the
@@ -63,16 +63,16 @@ def note_trials(state: State) -> None:
     t = state.tables
     for row, grant in t.granted.items():
         if is_trial(grant) and row not in t.trials:
-            t.trials[row] = float(t.F[Job.DONE, row])
+            t.trials[row] = float(t.jobs.done[row])
 
 
 def discard_trials(state: State) -> None:
     """Jobs whose trial has ended, by whatever cause, stand where they stood before it."""
     t = state.tables
-    F, I = t.F, t.I
+    F, I, jobs = t.F, t.I, t.jobs
     for row in [row for row in t.trials if not is_trial(t.granted.get(row))]:
         before = t.trials.pop(row)
-        if not Phase(int(I[Job.PHASE, row])).terminal:
+        if not Phase(int(jobs.phase[row])).terminal:
             settle(F, I, row, state.now)
-            F[Job.DONE, row] = F[Job.SAFE, row] = before
+            jobs.done[row] = jobs.safe[row] = before
             set_due(F, row)

@@ -9,11 +9,11 @@ import numpy as np
 
 from gantline.core.arrays import Bools, Ints
 from gantline.core.cluster_now import ClusterNow
-from gantline.core.columns import ASKED_TOGETHER, Job, Option
+from gantline.core.columns import ASKED_TOGETHER
 from gantline.core.facts import NO_FACTS, Costs, Facts
 from gantline.core.phases import PENDING, STOPPING, Phase
 from gantline.core.plan import Reservation
-from gantline.core.snapshot import NOBODY, Jobs, Left, Snapshot, joined, read_left, without
+from gantline.core.snapshot import NOBODY, Jobs, Left, Snapshot
 from gantline.core.tables import Matrices, Tables
 from gantline.engine.lists import Lists, RowCount
 from gantline.engine.log import Interval, Log
@@ -41,7 +41,7 @@ class State:
 
     def __post_init__(self) -> None:
         rows = self.tables.F.shape[1]
-        sizes = int(self.tables.I[Job.SMALLEST].max(initial=0)) + 2
+        sizes = int(self.tables.jobs.smallest.max(initial=0)) + 2
         active, running, waiting, number, demand = (
             np.zeros(n, dtype=np.int64) for n in (rows + 1, rows + 1, rows + 1, len(RowCount), sizes)
         )
@@ -55,7 +55,7 @@ class State:
         self.shown: Ints = np.zeros(0, dtype=np.int64)  # the active rows when the policy was asked for the plan in force
         self.gone = NOBODY  # what left since that question, before this state was made
         self.log = Log()
-        self._without_devices = bool((self.tables.options.I[Option.GPUS, : len(self.tables.options)] == 0).any())  # some job may run so
+        self._without_devices = bool((self.tables.options.gpus[: len(self.tables.options)] == 0).any())  # some job may run so
         self.scratch: Ints = np.zeros((SCRATCH_ROWS, self._width()), dtype=np.int64)
         self.out: Ints = np.zeros(2, dtype=np.int64)  # gangs that a commit has started, and stopped
         self.SI: Ints = np.zeros(len(Switch), dtype=np.int64)
@@ -90,9 +90,9 @@ class State:
         limit = self.rule.skew_limit
         if limit is not None:
             t = self.tables
-            codes, which = np.unique(t.I[Job.MODEL, first:], return_inverse=True)
+            codes, which = np.unique(t.jobs.model[first:], return_inverse=True)
             sensitive = np.array([is_sensitive(t.models[code], limit) for code in codes.tolist()], dtype=np.int64)
-            own = t.I[Job.CONSOLIDATE, first:]
+            own = t.jobs.consolidate[first:]
             own[:] = np.where(own == ASKED_TOGETHER, own, sensitive[which])
 
     def _width(self) -> int:
@@ -106,7 +106,7 @@ class State:
 
         Nothing here looks at the other rows: most of them have ended long ago, and a live service never stops adding to them.
         """
-        rows, most = self.tables.F.shape[1], int(self.tables.I[Job.SMALLEST, row]) + 2
+        rows, most = self.tables.F.shape[1], int(self.tables.jobs.smallest[row]) + 2
         self._without_devices = self._without_devices or most == 2
         lists = self.lists
         if rows >= len(lists.active):
@@ -172,10 +172,10 @@ class State:
 
     def movable(self, rows: Ints) -> Bools:
         """Which gangs may be stopped: not locked, not in flight, and past their minimum run (as `eviction.movable`)."""
-        F, I = self.tables.F, self.tables.I
-        phase = I[Job.PHASE][rows]
-        able = ((phase == Phase.RUNNING) | (phase == Phase.STARTING)) & (I[Job.LOCKED][rows] == 0)
-        return np.asarray(able & (self.now >= F[Job.LAST_START][rows] + self.min_run))
+        jobs = self.tables.jobs
+        phase = jobs.phase[rows]
+        able = ((phase == Phase.RUNNING) | (phase == Phase.STARTING)) & (jobs.locked[rows] == 0)
+        return np.asarray(able & (self.now >= jobs.last_start[rows] + self.min_run))
 
     def snapshot(self, rows: Ints | None = None) -> Snapshot:
         """This instant, as a policy sees it: all active rows, or these of them."""
@@ -188,7 +188,7 @@ class State:
 
     def left(self) -> Left:
         """The jobs that were active when the policy was asked for the plan in force, and have left since."""
-        phase = self.tables.I[Job.PHASE][self.shown]
+        phase = self.tables.jobs.phase[self.shown]
         fresh = read_left(self.tables, self.shown[(phase < PENDING) | (phase > STOPPING)])
         return joined(without(self.gone, self.rows), fresh)
 
@@ -216,7 +216,7 @@ class BeforeWalk:
         self._places = t.NF.copy(), t.NI.copy(), t.D.copy()
         self._lists = tuple(each.copy() for each in (lists.running, lists.waiting, lists.demand, lists.number))
         self._written = state.log.LN.copy()
-        open_ = t.I[Job.INTERVAL, state.running_rows]
+        open_ = t.jobs.interval[state.running_rows]
         self._open = open_[open_ >= 0]
 
     def restore(self) -> None:
@@ -227,3 +227,29 @@ class BeforeWalk:
             now[:] = then
         log.LN[:] = self._written
         log.LF[Interval.END, self._open], log.LI[Interval.REASON, self._open] = np.nan, 0
+
+
+# --- what policies are told of jobs that have left ------------------------------------------------------------------------
+
+
+def read_left(tables: Tables, rows: Ints) -> Left:
+    """What became of these rows, which are not active any more; those that never ran are left out."""
+    jobs = tables.jobs
+    rows = rows[jobs.service[rows] > 0.0]
+    return Left(
+        rows, tables.jobs.user[rows], tables.jobs.queue[rows], tables.jobs.service[rows], tables.jobs.gputime[rows], tables.jobs.since[rows]
+    )
+
+
+def joined(one: Left, other: Left) -> Left:
+    """Both, in the order of rows."""
+    if not len(one.row):
+        return other
+    order = np.argsort(np.concatenate([one.row, other.row]), kind="stable")
+    return Left._make(np.concatenate(pair)[order] for pair in zip(one, other))
+
+
+def without(left: Left, rows: Ints) -> Left:
+    """All but these rows."""
+    there = np.isin(left.row, rows)
+    return Left._make(column[~there] for column in left) if there.any() else left

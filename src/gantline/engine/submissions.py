@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from gantline.core.columns import ASKED_TOGETHER, DEVICE_MEMORY, HIGH, LOW, Job, JobTable
+from gantline.core.columns import ASKED_TOGETHER, DEVICE_MEMORY, HIGH, LOW, JobTable
 from gantline.core.errors import NotFoundError, RefusedError, UsageError, near
 from gantline.core.host_resources import amounts_beside
 from gantline.core.inputs import SetJob, Submit
@@ -61,13 +61,13 @@ class Submissions:
             getattr(t.jobs, column.name)[row] = code_of(getattr(t, column.names), reader.text(column.key, ""))
         decode_job(reader, t, row, value.time, own, first)
         fill_metrics(reader, t, row)
-        if t.I[Job.CONSOLIDATE, row]:
-            t.I[Job.CONSOLIDATE, row] = ASKED_TOGETHER
-        t.F[Job.ARRIVAL, row] = t.F[Job.SINCE, row] = value.time
-        t.I[Job.PHASE, row] = int(Phase.FUTURE)
-        t.F[Job.WORK, row] = float("inf") if value.work is None else value.work
+        if t.jobs.consolidate[row]:
+            t.jobs.consolidate[row] = ASKED_TOGETHER
+        t.jobs.arrival[row] = t.jobs.since[row] = value.time
+        t.jobs.phase[row] = int(Phase.FUTURE)
+        t.jobs.work[row] = float("inf") if value.work is None else value.work
         if value.work is not None and "estimate" not in reader:
-            t.F[Job.ESTIMATE, row] = value.work
+            t.jobs.estimate[row] = value.work
         if value.work is None and "estimate" not in reader:
             t.unestimated.update(range(row, row + len(names)))
         t.repeat(row, len(names) - 1)
@@ -84,7 +84,7 @@ class Submissions:
         twice = next((one for one in names if self.rows.is_open(one)), None)
         if twice is not None or len(set(names)) < len(names):
             raise UsageError(f"there is a job '{twice or name}' already", where="submit", fix="give every job its own id")
-        to_come = t.F[Job.ARRIVAL, state.lists.number[RowCount.NEXT] : len(t.ids)]
+        to_come = t.jobs.arrival[state.lists.number[RowCount.NEXT] : len(t.ids)]
         if (to_come > value.time).any():
             raise RefusedError("jobs of a trace are still to come", where="submit", fix="submit when the last of them has arrived")
         own = self._options(reader, name, gpus)
@@ -153,12 +153,12 @@ class JobRows:
         row = self.of(name)
         if row is None:
             raise NotFoundError(f"no job '{name}'", where=where, fix=near(name, self._rows))
-        return row, Phase(int(self.state.tables.I[Job.PHASE, row]))
+        return row, Phase(int(self.state.tables.jobs.phase[row]))
 
     def is_open(self, name: str) -> bool:
         """Whether there is a job of that id which has not ended."""
         row = self.of(name)
-        return row is not None and not Phase(int(self.state.tables.I[Job.PHASE, row])).terminal
+        return row is not None and not Phase(int(self.state.tables.jobs.phase[row])).terminal
 
 
 # Changes of a submitted job: its priority, its queue, its estimate.
@@ -167,11 +167,11 @@ class JobRows:
 def set_job(tables: Tables, row: int, value: SetJob) -> bool:
     """The row has what is given from now on; what is None stays."""
     if value.priority is not None:
-        tables.F[Job.PRIORITY, row] = value.priority
+        tables.jobs.priority[row] = value.priority
     if value.queue is not None:
-        tables.I[Job.QUEUE, row] = code_of(tables.queues, value.queue)
+        tables.jobs.queue[row] = code_of(tables.queues, value.queue)
     if value.estimate is not None:
-        tables.F[Job.ESTIMATE, row] = value.estimate
+        tables.jobs.estimate[row] = value.estimate
         tables.unestimated.discard(row)
         for name in (LOW, HIGH):  # a range around the old one means nothing any more
             if name in tables.metrics:

@@ -11,7 +11,6 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from gantline.core.columns import Job, Node, Option
 from gantline.core.grant import Grant
 from gantline.core.plan import Assignment
 from gantline.engine.state import State
@@ -47,14 +46,14 @@ class Fluid:
         """What a grant takes that came with the tables."""
         charges: dict[int, float] = {}
         for option, amount in grant.fluid:
-            kind = int(self.state.tables.options.I[Option.TYPE, option])
+            kind = int(self.state.tables.options.type[option])
             charges[kind] = charges.get(kind, 0.0) + amount
         return charges
 
     def room(self, kind: int) -> float:
         """Devices' worth of a type that neither a gang nor a share has."""
-        NI = self.state.tables.NI
-        return float(NI[Node.FREE][NI[Node.TYPE] == kind].sum() - self.used[kind])
+        nodes = self.state.tables.nodes
+        return float(nodes.free[nodes.type == kind].sum() - self.used[kind])
 
     def overdrawn(self) -> bool:
         """Whether more was given than there is, because a node has gone."""
@@ -64,12 +63,11 @@ class Fluid:
         self, row: int, items: Sequence[Assignment], members: Sequence[frozenset[int]], options: Sequence[int]
     ) -> tuple[tuple[int, float], ...] | None:
         """Book all shares of a row, or none of them: per share its group and option. Returns (option, devices' worth) of each."""
-        OI = self.state.tables.options.I
         charges: dict[int, float] = {}
         counted: dict[tuple[frozenset[int], int, int], float] = {}
         given = []
         for item, group, option in zip(items, members, options):
-            kind, amount = int(OI[Option.TYPE, option]), item.share * int(OI[Option.GPUS, option])
+            kind, amount = int(self.state.tables.options.type[option]), item.share * int(self.state.tables.options.gpus[option])
             given.append((option, amount))
             charge = amount
             if item.group >= 0:
@@ -91,17 +89,17 @@ class Fluid:
 
     def start(self, row: int) -> None:
         """The row holds its shares from now on, and its GPU time counts from its first progress on."""
-        self._since[row] = float(self.state.tables.F[Job.SINCE, row])
+        self._since[row] = float(self.state.tables.jobs.since[row])
         self._held_since.setdefault(row, self.state.now)
 
     def settle(self, row: int) -> None:
         """Bring the accounts of a row up to now, or to its end: the kernels count devices held, and it holds none."""
         t, now = self.state.tables, self.state.now
-        end = now if math.isnan(t.F[Job.FINISH, row]) else float(t.F[Job.FINISH, row])
-        since, held_since = (known.setdefault(row, float(t.F[Job.SINCE, row])) for known in (self._since, self._held_since))
+        end = now if math.isnan(t.jobs.finish[row]) else float(t.jobs.finish[row])
+        since, held_since = (known.setdefault(row, float(t.jobs.since[row])) for known in (self._since, self._held_since))
         worth = sum(amount for _, amount in t.granted[row].fluid)
         if end > since:
-            t.F[Job.GPUTIME, row] += (end - since) * worth
+            t.jobs.gputime[row] += (end - since) * worth
             self._since[row] = end
         if end > held_since:
             self.held[row] = self.held.get(row, 0.0) + (end - held_since) * worth

@@ -16,7 +16,6 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Protocol
 
-from gantline.core.columns import Job
 from gantline.core.inputs import Input, JobRequest, NodeEvent, Report, Submit
 from gantline.engine.drivers.acknowledged import Acknowledged
 from gantline.engine.drivers.stepping import Stepping
@@ -193,7 +192,7 @@ class Live:
 
     def _has_not_saved(self, row: int) -> bool:
         """Whether a job could save while it runs and has not yet reported a save."""
-        return Can.SAVE in self.inbox.can(row) and bool(self.state.tables.F[Job.SAFE, row] <= 0.0)
+        return Can.SAVE in self.inbox.can(row) and bool(self.state.tables.jobs.safe[row] <= 0.0)
 
     def run(self) -> None:
         """Run until `messages` are stopped."""

@@ -47,9 +47,9 @@ class BoostedEstimates:
         """Seconds that these rows will take; NaN where too little has ended."""
         if self._run is not tables:  # another run of the same options begins
             self.fitted_to, self.fits, self._run = 0, 0, tables
-        ended = np.flatnonzero(~np.isnan(tables.F[Job.FINISH]))
-        ended = ended[np.lexsort((ended, tables.F[Job.FINISH][ended]))]
-        count = _examples(tables.F[Job.FINISH][ended], now)
+        ended = np.flatnonzero(~np.isnan(tables.jobs.finish))
+        ended = ended[np.lexsort((ended, tables.jobs.finish[ended]))]
+        count = _examples(tables.jobs.finish[ended], now)
         if count < FEWEST:
             return np.full(len(rows), np.nan)
         if count != self.fitted_to:
@@ -73,7 +73,7 @@ class BoostedEstimates:
             name for name in sorted(tables.metrics) if name not in _MADE_HERE and not np.isnan(tables.metrics[name][ended]).all()
         )
         self.features = (*(name for name, _ in _CODES), "hour", "weekday", *metrics)
-        table, target = _table(tables, ended, self.features), np.log(tables.F[Job.WORK][ended])
+        table, target = _table(tables, ended, self.features), np.log(tables.jobs.work[ended])
         self.model, self.kind, self.importances = _fitted(table, target, self.features)
         self.fitted_to, self.fits = len(ended), self.fits + 1
 
@@ -89,7 +89,7 @@ def _examples(finish: Floats, now: float) -> int:
 
 def _table(tables: Tables, rows: Ints, features: tuple[str, ...]) -> Floats:
     """One row per job, one column per feature; what is not known is -1."""
-    arrival, codes = tables.F[Job.ARRIVAL][rows], dict(_CODES)
+    arrival, codes = tables.jobs.arrival[rows], dict(_CODES)
     columns = []
     for name in features:
         if name in codes:

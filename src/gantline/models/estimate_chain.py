@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 
 from gantline.core.arrays import Ints
-from gantline.core.columns import HIGH, LOW, Job
+from gantline.core.columns import HIGH, LOW
 from gantline.core.errors import NotFoundError, RefusedError, UsageError, near
-from gantline.core.policy import Source
 from gantline.core.rng import stream
 from gantline.core.tables import Tables
 from gantline.models.boosted_estimates import BoostedEstimates
+from gantline.models.model import Source
 
 MODES = {
     "oracle": "the true amount of work",
@@ -72,38 +72,36 @@ class Estimates:
 
     def fill(self, tables: Tables, seed: int) -> None:
         """Estimate all rows at once (the modes that do not learn); what differs by device type is filled in by the simulator."""
-        F = tables.F
+        F, jobs = tables.F, tables.jobs
         if self.mode in ("oracle", "declared", "sampled"):
-            F[Job.ESTIMATE] = F[Job.WORK]
+            jobs.estimate[:] = jobs.work
         elif self.mode == "noisy":
             factor = np.exp(stream(seed, 0, "estimates").normal(0.0, self.sigma, F.shape[1]))
-            F[Job.ESTIMATE] = np.maximum(F[Job.WORK] * factor, 1.0)
-            note_range(
-                tables, np.arange(F.shape[1]), F[Job.ESTIMATE] * np.exp(-2.0 * self.sigma), F[Job.ESTIMATE] * np.exp(2.0 * self.sigma)
-            )
+            jobs.estimate[:] = np.maximum(jobs.work * factor, 1.0)
+            note_range(tables, np.arange(F.shape[1]), jobs.estimate * np.exp(-2.0 * self.sigma), jobs.estimate * np.exp(2.0 * self.sigma))
         else:
-            F[Job.ESTIMATE] = _HOUR
+            jobs.estimate[:] = _HOUR
 
     def on_arrival(self, tables: Tables, rows: Ints) -> None:
         """Estimate newly arrived rows from what has finished so far."""
-        F, I = tables.F, tables.I
+        jobs = tables.jobs
         if self.mode == "boosted":
-            found = self._boosted.estimate(tables, rows, float(F[Job.ARRIVAL][rows].max()))
-            F[Job.ESTIMATE, rows] = np.where(np.isnan(found), _HOUR, np.maximum(found, 1.0))
+            found = self._boosted.estimate(tables, rows, float(jobs.arrival[rows].max()))
+            jobs.estimate[rows] = np.where(np.isnan(found), _HOUR, np.maximum(found, 1.0))
             return
-        ended = np.flatnonzero(~np.isnan(F[Job.FINISH]))
+        ended = np.flatnonzero(~np.isnan(jobs.finish))
         for row in rows.tolist():
             pool = ended
-            same_size = pool[I[Job.GPUS][pool] == I[Job.GPUS, row]]
-            alike = same_size[(I[Job.USER][same_size] == I[Job.USER, row]) & (I[Job.MODEL][same_size] == I[Job.MODEL, row])]
+            same_size = pool[jobs.gpus[pool] == jobs.gpus[row]]
+            alike = same_size[(jobs.user[same_size] == jobs.user[row]) & (jobs.model[same_size] == jobs.model[row])]
             for candidates in (alike, same_size, pool):
                 if len(candidates):
-                    seen = F[Job.WORK][candidates]
-                    F[Job.ESTIMATE, row] = seen.mean()
+                    seen = jobs.work[candidates]
+                    jobs.estimate[row] = seen.mean()
                     note_range(tables, np.array([row]), seen.min(), seen.max())
                     break
             else:
-                F[Job.ESTIMATE, row] = _HOUR
+                jobs.estimate[row] = _HOUR
 
     def summary(self) -> dict[str, object]:
         """What the summary says of a model that was fitted."""

@@ -15,6 +15,7 @@ Subclass `PerformanceModel` and override what you know; everything else stays as
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any, ClassVar, NamedTuple, Protocol
 
@@ -144,3 +145,25 @@ def check_model(model: Any) -> Any:
 def overrides(model: object, name: str) -> bool:
     """Whether a model says anything of its own under that name."""
     return model is not None and getattr(type(model), name, None) not in (None, getattr(PerformanceModel, name))
+
+
+class Source(IntEnum):
+    """Where an estimate comes from, best first."""
+
+    ORACLE = 0  # simulation only: the truth
+    MEASURED = 1  # reported by the job while it runs
+    PROFILED = 2
+    DECLARED = 3  # what the user said
+    SIMILAR = 4  # history of the same user, name and size
+    LIMIT = 5  # the time limit
+    DEFAULT = 6  # mean residual life
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """A value with a range and a source."""
+
+    value: float
+    low: float
+    high: float
+    source: Source

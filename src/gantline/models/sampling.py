@@ -16,7 +16,7 @@ from math import ceil, inf
 import numpy as np
 
 from gantline.core.errors import UsageError
-from gantline.core.policy import Estimate, Source
+from gantline.models.model import Estimate, Source
 
 LARGEST_ERROR = 0.99
 

@@ -344,8 +344,8 @@ def _asks(snapshot: Snapshot, demand: Floats) -> list[_Asks]:
     """What each job asks for, as far as its place depends on that: equal for jobs that are alike."""
     jobs, variants = snapshot.jobs, snapshot.options
     columns = [
-        variants.I[OptionColumn.TYPE],
-        variants.I[OptionColumn.GPUS],
+        variants.type,
+        variants.gpus,
         *variants.F[OptionColumn.CPUS : OptionColumn.CPUS + HOST_RESOURCES],
     ]
     count, ends = jobs.option_count, np.cumsum(jobs.option_count)

@@ -12,7 +12,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from gantline.core.columns import Job
+from gantline.core.columns import Job, JobTable
 from gantline.core.errors import RefusedError
 from gantline.core.tables import Tables
 from gantline.engine.dense.records import Record, Records
@@ -69,6 +69,17 @@ class ColumnFiles:
         with self._path[column].open("rb") as file:
             while share := file.read(_SHARE):
                 yield share
+
+
+class _JobsOnDisk:
+    """Columns of jobs by name, as `core.columns.JobTable` has them; each is read when it is asked for, and not kept."""
+
+    def __init__(self, F: ColumnFiles, I: ColumnFiles) -> None:
+        self._files = {np.float64: F, np.int64: I}
+
+    def __getattr__(self, name: str) -> NDArray[Any]:
+        column = getattr(JobTable, name)
+        return self._files[column.kind][column.place]
 
 
 class LogOnDisk:
@@ -153,7 +164,8 @@ class Kept:
 
     def tables(self, block: Tables) -> SimpleNamespace:
         """All jobs as a summary reads them; the cluster is that of any block."""
-        return SimpleNamespace(F=self.F, I=self.I, cluster=block.cluster, NI=block.NI, D=block.D, performance=None, metrics={})
+        of_block = {"cluster": block.cluster, "nodes": block.nodes, "devices": block.devices, "NI": block.NI, "D": block.D}
+        return SimpleNamespace(F=self.F, I=self.I, jobs=_JobsOnDisk(self.F, self.I), performance=None, metrics={}, **of_block)
 
     def frames(self, states: Iterator[State], held: Held) -> Iterator[pl.DataFrame]:
         """A row per job, block after block."""

@@ -10,7 +10,6 @@ import polars as pl
 
 from gantline.core.arrays import Bools, Floats, Ints
 from gantline.core.cluster import Cluster
-from gantline.core.columns import Device, Job, Node, Option
 from gantline.core.facts import PowerGrid
 from gantline.core.tables import Tables
 from gantline.core.topology import Traffic
@@ -41,7 +40,7 @@ def bill(tables: Tables, log: Log, prices: Mapping[str, float], counted: Mapping
 def held_by_type(tables: Tables, log: Log) -> dict[str, float]:
     """Device-seconds held of every type, shared ones once."""
     seconds = busy_by_device(log, tables.D.shape[1], -np.inf, np.inf, np.nan)
-    kind = tables.NI[Node.TYPE][tables.D[Device.NODE]]
+    kind = tables.nodes.type[tables.devices.node]
     by_type = np.bincount(kind, weights=seconds, minlength=len(tables.cluster.types))
     return dict(zip(tables.cluster.types, map(float, by_type)))
 
@@ -86,10 +85,10 @@ def _use(tables: Tables, log: Log) -> tuple[Ints, Floats, Floats, Floats]:
     gang, device = held_devices(log)
     begin, finish = once_in_use(device, start[gang], end[gang])[0], end[gang]
     alone = np.flatnonzero((count == 0) & (node >= 0))
-    cpus = tables.options.F[Option.CPUS][np.maximum(option[alone], 0)]
-    of_node = tables.NI[Node.TYPE]
+    cpus = tables.options.cpus[np.maximum(option[alone], 0)]
+    of_node = tables.nodes.type
     return (
-        np.concatenate((of_node[tables.D[Device.NODE][device]], of_node[node[alone]])).astype(np.int64),
+        np.concatenate((of_node[tables.devices.node[device]], of_node[node[alone]])).astype(np.int64),
         np.concatenate((begin, start[alone])),
         np.concatenate((finish, end[alone])),
         np.concatenate((np.ones(len(device)), cpus)),
@@ -136,9 +135,9 @@ def _communication(tables: Tables, traffic: Traffic, row: Ints, option: Ints, se
     """Seconds that jobs held devices beyond what they computed: communication, waiting for links included."""
     held = np.bincount(row, weights=seconds, minlength=tables.F.shape[1])
     rate = np.ones(tables.F.shape[1])
-    rate[row] = np.maximum(tables.options.F[Option.RATE][option], 1e-300)
+    rate[row] = np.maximum(tables.options.rate[option], 1e-300)
     computes = np.divide(traffic.iteration - traffic.network, traffic.iteration, out=np.ones(len(held)), where=traffic.known)
-    return float(np.maximum(held - tables.F[Job.DONE] / rate * computes, 0.0)[traffic.known].sum())
+    return float(np.maximum(held - tables.jobs.done / rate * computes, 0.0)[traffic.known].sum())
 
 
 # --- fragments: free GPUs that typical jobs could not use, parts included (Weng et al., ATC 2023, section 3.2) ----------
@@ -148,7 +147,7 @@ def asks_for_parts(tables: Tables) -> Bools:
     """Which jobs ask for a part of one GPU."""
     demand = tables.metrics.get("gpu_demand")
     rows = tables.I.shape[1]
-    return np.zeros(rows, dtype=np.bool_) if demand is None else (tables.I[Job.GPUS] == 1) & (demand > 0.0) & (demand < 1.0)
+    return np.zeros(rows, dtype=np.bool_) if demand is None else (tables.jobs.gpus == 1) & (demand > 0.0) & (demand < 1.0)
 
 
 def typical_fragmentation(tables: Tables, log: Log, shares: bool, begin: float, end: float) -> float:
@@ -173,8 +172,8 @@ def typical_fragments(tables: Tables, log: Log, shares: bool, begin: float, end:
 
 def _mix(tables: Tables, part: Floats, widest: int) -> TypicalMix:
     """The typical mix of all jobs, each by the first of its options; a gang larger than every node asks for a whole one."""
-    first, count = tables.I[Job.OPTION_FIRST], tables.I[Job.OPTION_COUNT]
-    kinds, gpus, cpus = tables.options.I[Option.TYPE], tables.options.I[Option.GPUS], tables.options.F[Option.CPUS]
+    first, count = tables.jobs.option_first, tables.jobs.option_count
+    kinds, gpus, cpus = tables.options.type, tables.options.gpus, tables.options.cpus
     shapes = []
     for row in np.flatnonzero(count > 0).tolist():
         at = int(first[row])
@@ -189,10 +188,10 @@ def _changes(tables: Tables, log: Log, part: Floats, close: float) -> PartChange
     n = log.intervals
     row, option, count, own = (log.LI[name, :n].astype(np.int64) for name in (Interval.ROW, Interval.OPTION, Interval.COUNT, Interval.NODE))
     end = np.where(np.isnan(log.LF[Interval.END, :n]), close, log.LF[Interval.END, :n])
-    beside = WHOLE * tables.options.F[Option.CPUS][np.maximum(option, 0)]
+    beside = WHOLE * tables.options.cpus[np.maximum(option, 0)]
     alone = np.flatnonzero((count == 0) & (own >= 0))  # CPUs of a node
     of, devices = held_devices(log)
-    node = tables.D[Device.NODE][devices].astype(np.int64)
+    node = tables.devices.node[devices].astype(np.int64)
     all_of = np.concatenate([of, alone])
     return PartChanges.of(
         log.LF[Interval.START, :n][all_of],
@@ -229,7 +228,7 @@ def _spans(log: Log, tables: Tables, rows: int) -> tuple[list[dict[int, None]], 
     """Per row the nodes that it was on; per device (start, end, row) of the gangs that held it."""
     places: list[dict[int, None]] = [{} for _ in range(rows)]
     spans: dict[int, list[tuple[float, float, int]]] = {}
-    node_of = tables.D[Device.NODE].tolist()
+    node_of = tables.devices.node.tolist()
     for at in range(int(log.LN[0])):
         row, first, count = (int(log.LI[name, at]) for name in (Interval.ROW, Interval.OFFSET, Interval.COUNT))
         start, end = float(log.LF[Interval.START, at]), float(log.LF[Interval.END, at])

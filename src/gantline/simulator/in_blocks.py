@@ -20,7 +20,6 @@ from numpy.typing import NDArray
 
 from gantline.core.arrays import Bools, Floats, Ints
 from gantline.core.cluster import Cluster
-from gantline.core.columns import Job, Node
 from gantline.core.errors import RefusedError, UsageError
 from gantline.core.machine_code import let_go
 from gantline.core.options import OptionTable
@@ -134,7 +133,7 @@ def _run(blocks: TraceBlocks, place: Cluster, policy: Policy, spec: RunSpec, kep
         del state.tables.lent  # the tables would stay as long as the functions that lend them
         kept.take(state.tables)
         with as_priorities(numbers, state.tables):
-            window.run(state.tables, math.inf if following is None else float(following.tables.F[Job.ARRIVAL, 0]))
+            window.run(state.tables, math.inf if following is None else float(following.tables.jobs.arrival[0]))
     assert window is not None
     window.end()
     return window.simulation, policy
@@ -182,8 +181,8 @@ class JobWindow:
     """One run of a key that is a sum, block after block."""
 
     def __init__(self, simulation: Simulation, key: LinearKey, kept: Kept) -> None:
-        state, NI = simulation.state, simulation.state.tables.NI
-        gpus = int(NI[Node.GPUS].sum())
+        state, NI, nodes = simulation.state, simulation.state.tables.NI, simulation.state.tables.nodes
+        gpus = int(nodes.gpus.sum())
         self.simulation, self.kept = simulation, kept
         self.clock = clock_of(state.regime, simulation.bounds)
         self.declared = key
@@ -230,7 +229,7 @@ class JobWindow:
         old, fresh = len(self.rows), block.F.shape[1]
         jobs = blank_records(old + fresh)
         jobs.f[:old], jobs.i[:old] = self.jobs.f, self.jobs.i
-        needs = np.concatenate([self.jobs.i[:, Record.NEED].astype(np.int64), block.I[Job.GPUS]])
+        needs = np.concatenate([self.jobs.i[:, Record.NEED].astype(np.int64), block.jobs.gpus])
         lanes, lane_of = queues(needs)
         to_lines(block.F, block.I, lane_of[old:], jobs.f[old:], jobs.i[old:])
         jobs.i[:, Record.LANE], jobs.i[:, Record.OPTION] = lane_of, np.arange(old + fresh)

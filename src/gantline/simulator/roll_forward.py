@@ -19,9 +19,9 @@ from gantline.core.phases import HELD_BACK, Phase
 from gantline.core.plan import Misfit, Plan
 from gantline.core.policy import OrderPolicy, Policy
 from gantline.core.reasons import Reason, sentence
-from gantline.core.snapshot import Snapshot
+from gantline.core.snapshot import Snapshot, tables_behind
 from gantline.core.snapshot_json import decode_snapshot, encode_snapshot
-from gantline.core.tables import Tables, tables_behind
+from gantline.core.tables import Tables
 from gantline.engine import host_resources
 from gantline.engine.assembly.run_rules import RunRules
 from gantline.engine.drivers.acknowledged import Acknowledged
@@ -56,11 +56,11 @@ class StartingPoint:
     def __init__(self, snapshot: Snapshot, anew: bool = False) -> None:
         """`anew`: no other row is to stand behind those of the snapshot."""
         self.snapshot, self.tables = private_tables(copied(snapshot) if anew else snapshot)
-        rows, F, I = self.snapshot.jobs.rows, self.tables.F, self.tables.I
-        F[Job.WORK, rows] = F[Job.ESTIMATE, rows]
+        rows, I, jobs = self.snapshot.jobs.rows, self.tables.I, self.tables.jobs
+        jobs.work[rows] = jobs.estimate[rows]
         _settle_flights(I, rows)
-        self.done: Floats = F[Job.DONE, rows] + F[Job.RATE, rows] * np.maximum(0.0, snapshot.now - F[Job.SINCE, rows])
-        self.held: Bools = np.array([Phase(int(phase)).holds_devices for phase in I[Job.PHASE, rows]], dtype=bool)
+        self.done: Floats = jobs.done[rows] + jobs.rate[rows] * np.maximum(0.0, snapshot.now - jobs.since[rows])
+        self.held: Bools = np.array([Phase(int(phase)).holds_devices for phase in jobs.phase[rows]], dtype=bool)
 
 
 class RollForward:
@@ -99,13 +99,13 @@ class RollForward:
         instant, tables, rows = self.instant, self.tables.copy(), self.instant.jobs.rows
         now, state = instant.now, state_on(tables, instant, self.rules)
         state.decision = instant.decision - 1
-        F = tables.F
+        F, jobs = tables.F, tables.jobs
         drawn = None if draw is None or tables.performance is None else tables.performance.drawn(draw)
         if drawn is not None:
             tables.performance = drawn
         if work is not None:
-            F[Job.WORK, rows] = work
-        F[Job.WORK, rows] = np.maximum(F[Job.WORK, rows], self.done + LEAST)
+            jobs.work[rows] = work
+        jobs.work[rows] = np.maximum(jobs.work[rows], self.done + LEAST)
         for row in rows[self.held].tolist():
             set_due(F, row)
         state.lists.number[RowCount.NEXT] = state.lists.number[RowCount.HELD] = len(tables.ids)
@@ -135,7 +135,7 @@ class RollForward:
         log = state.log
         start = np.full(tables.F.shape[1], np.inf)
         np.minimum.at(start, log.LI[Interval.ROW, : log.intervals], log.LF[Interval.START, : log.intervals])
-        finish = tables.F[Job.FINISH, rows]  # jobs that came meanwhile may have made the tables grow
+        finish = tables.jobs.finish[rows]  # jobs that came meanwhile may have made the tables grow
         return Rolled(
             np.where(self.held, now, start[rows]),
             np.where(np.isnan(finish), np.inf, finish),
@@ -147,7 +147,7 @@ class RollForward:
     def on_records(self, until: float, newcomers: Sequence[Floats]) -> RecordFutures | None:
         """The same futures on records, with these newcomers (see `drivers.futures`); None: only the engine can roll them forward."""
         tables, policy, rows = self.tables.copy(), self.policy, self.instant.jobs.rows
-        tables.F[Job.WORK] = np.inf  # in some future every estimate may prove too low
+        tables.jobs.work[:] = np.inf  # in some future every estimate may prove too low
         state, held = state_on(tables, self.instant, self.rules), len(self.held_back)
         engine = self.rules.engine(state, policy, self.guard)
         run = Simulation(engine, self.admission, until=until, latency=self.rules.facts.latency, driver=_driver(engine))
@@ -161,7 +161,7 @@ class RollForward:
             return None
         take_order(state, policy)
         if read.numbers is not None:
-            tables.F[Job.PRIORITY] = read.numbers
+            tables.jobs.priority[:] = read.numbers
         return RecordFutures(state, rows, read.key, run.bounds, held, newcomers)
 
     def _hold_back(self, state: State) -> None:
@@ -173,7 +173,7 @@ class RollForward:
             what = "jobs that admission holds back are not the last that have come"
             raise RefusedError(what, where="rollout", fix="use accept-all")
         state.activate(np.setdiff1d(self.instant.jobs.rows, rows))
-        state.tables.I[Job.PHASE, rows], state.tables.I[Job.REASON, rows] = HELD_BACK, int(Reason.LOAD_LIMIT)
+        state.tables.jobs.phase[rows], state.tables.jobs.reason[rows] = HELD_BACK, int(Reason.LOAD_LIMIT)
         state.lists.number[RowCount.HELD] = rows[0]
         state.rebuild()
 
@@ -208,7 +208,7 @@ def state_on(tables: Tables, instant: Snapshot, rules: RunRules) -> State:
 def private_tables(snapshot: Snapshot) -> tuple[Snapshot, Tables]:
     """The instant and tables that hold nothing else; those of a run that goes on are read anew, without its log and its ended jobs."""
     tables = tables_behind(snapshot)
-    if (tables.I[Job.INTERVAL] < 0).all():  # no job has run in them
+    if (tables.jobs.interval < 0).all():  # no job has run in them
         return snapshot, tables.copy()
     instant = copied(snapshot)
     return instant, tables_behind(instant)
@@ -261,7 +261,7 @@ def carry_out_on(copy: Snapshot, plan: Plan, placement: GivenPlacement | None = 
     state = rules.state(tables, copy.now, copy.decision)
     rows = copy.jobs.rows
     state.activate(rows)
-    tables.I[Job.REASON, rows] = int(Reason.NONE)
+    tables.jobs.reason[rows] = int(Reason.NONE)
     state.rebuild()
     engine = rules.engine(state, Policy())
     check_plan(copy, plan)
@@ -278,8 +278,8 @@ def carry_out_on(copy: Snapshot, plan: Plan, placement: GivenPlacement | None = 
 def _outcome(engine: Engine, plan: Plan, place: int, row: int, before: tuple[int, ...], ran: bool) -> JobOutcome:
     tables = engine.state.tables
     name, held = tables.ids[row], engine.grants.devices(row)
-    reason = Reason(int(tables.I[Job.REASON, row]))
-    if not Phase(int(tables.I[Job.PHASE, row])).holds_devices:
+    reason = Reason(int(tables.jobs.reason[row]))
+    if not Phase(int(tables.jobs.phase[row])).holds_devices:
         reason = _why_it_waits(engine, plan, place, row) if reason in (Reason.NONE, Reason.ARRIVED) else reason
         why = engine.quotas.words(row) if reason in (Reason.QUOTA, Reason.OVER_QUOTA) else sentence(reason)
         why = engine.windows.words(row) if reason == Reason.WINDOW else why
@@ -300,6 +300,6 @@ def _why_it_waits(engine: Engine, plan: Plan, place: int, row: int) -> Reason:
         return Reason.DEFERRED
     rows = state.rows
     ahead = (ranking.key < ranking.key[place]) | ((ranking.key == ranking.key[place]) & (rows < row))
-    if ranking.misfit == Misfit.STOP and (tables.I[Job.PHASE, rows[ahead]] == Phase.PENDING).any():
+    if ranking.misfit == Misfit.STOP and (tables.jobs.phase[rows[ahead]] == Phase.PENDING).any():
         return Reason.BLOCKED
     return Reason.PRIORITY if ranking.preempt else Reason.RESOURCES

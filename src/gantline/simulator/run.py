@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from gantline.core.columns import Device, Job, Option
 from gantline.core.fields import human_seconds
 from gantline.core.reasons import Reason, slug
 from gantline.core.tables import Tables
@@ -75,7 +74,7 @@ class Run:
     @cached_property
     def jobs(self) -> pl.DataFrame:
         """One row per job."""
-        t, F, I = self.tables, self.tables.F, self.tables.I
+        t, jobs = self.tables, self.tables.jobs
         known, held = self._job_columns, self.held
         judged = {name: pl.Series(name, t.verdicts[name]) for name in ("exact_end",) if name in t.verdicts}
         if "met" in t.verdicts:  # an imitation's own verdict on deadlines
@@ -86,7 +85,7 @@ class Run:
             {
                 "job": pl.Series(t.ids, dtype=pl.String),
                 "arrival": known.arrival,
-                "first_start": F[Job.FIRST_START],
+                "first_start": jobs.first_start,
                 "finish": known.finish,
                 "jct": known.jct,
                 "gpus": known.gpus,
@@ -94,13 +93,13 @@ class Run:
                 "restarts": known.restarts,
                 "queueing": known.queueing,
                 "responsiveness": known.responsiveness,
-                "service": F[Job.SERVICE],
+                "service": jobs.service,
                 "held": held.seconds,
                 "gpu_seconds": known.gpu_seconds,
                 "work_lost": known.work_lost,
                 "user": _words(t.users, known.user),
-                "queue": _words(t.queues, I[Job.QUEUE]),
-                "app": _words(t.apps, I[Job.APP]),
+                "queue": _words(t.queues, jobs.queue),
+                "app": _words(t.apps, jobs.app),
                 "duration": known.duration,
                 "deadline": known.deadline,
                 "state": _words(STATES, known.state),
@@ -113,7 +112,7 @@ class Run:
         """The run as arrays, for metrics: the same as the frames say, without making them."""
         summary = self.summary
         jobs = self._job_columns
-        spans = spans_of_log(self.log, self.tables.D[Device.NODE])
+        spans = spans_of_log(self.log, self.tables.devices.node)
         series = series_columns(jobs, spans, summary["gpus"], summary["joined_gpus"], summary["down_gpus"])
         return RunColumns(jobs, spans, series, summary)
 
@@ -136,7 +135,7 @@ class Run:
         LI, LF = log.LI[:, :n], log.LF[:, :n]
         reasons = pl.Series([slug(code) for code in Reason], dtype=pl.String)
         types = pl.Series(t.cluster.types, dtype=pl.String)
-        kind = t.options.I[Option.TYPE][np.maximum(LI[Interval.OPTION], 0)] if len(t.options) else np.zeros(n, dtype=np.int64)
+        kind = t.options.type[np.maximum(LI[Interval.OPTION], 0)] if len(t.options) else np.zeros(n, dtype=np.int64)
         frame = pl.DataFrame(
             {
                 "gang": np.arange(n),
@@ -162,7 +161,7 @@ class Run:
         """Devices and nodes of each interval that has devices."""
         gang, device = held_devices(self.log)
         flat = pl.DataFrame({"gang": gang, "devices": device.astype(np.int32)})
-        flat = flat.with_columns(nodes=pl.Series(self.tables.D[Device.NODE][device].astype(np.int32)))
+        flat = flat.with_columns(nodes=pl.Series(self.tables.devices.node[device].astype(np.int32)))
         return flat.group_by("gang", maintain_order=True).agg(pl.col("devices"), pl.col("nodes").unique().sort())
 
     @cached_property

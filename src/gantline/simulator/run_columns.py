@@ -10,7 +10,6 @@ import numpy as np
 import polars as pl
 
 from gantline.core.arrays import Bools, Floats, Ints, Ints32
-from gantline.core.columns import Job
 from gantline.core.jit import kernel
 from gantline.core.phases import Phase
 from gantline.core.reasons import Reason
@@ -112,25 +111,25 @@ def joined(jobs: JobColumns, more: JobColumns) -> JobColumns:
 
 def jobs_of_tables(tables: Tables | Any, held: Held) -> JobColumns:
     """What the tables of a finished simulation say of its jobs."""
-    F, I = tables.F, tables.I
-    arrival, finish, work = F[Job.ARRIVAL], F[Job.FINISH], F[Job.WORK]
+    jobs = tables.jobs
+    arrival, finish, work = jobs.arrival, jobs.finish, jobs.work
     jct = finish - arrival
     met = tables.verdicts.get("met")
     return JobColumns(
         arrival=arrival,
         finish=finish,
         jct=jct,
-        gpus=I[Job.GPUS],
-        preemptions=I[Job.PREEMPTIONS],
-        restarts=I[Job.RESTARTS],
+        gpus=jobs.gpus,
+        preemptions=jobs.preemptions,
+        restarts=jobs.restarts,
         queueing=jct - held.seconds,
-        responsiveness=F[Job.MARK] - arrival,
+        responsiveness=jobs.mark - arrival,
         gpu_seconds=held.device_seconds,
-        work_lost=F[Job.LOST],
-        user=I[Job.USER],
+        work_lost=jobs.lost,
+        user=jobs.user,
         duration=work,
-        deadline=F[Job.DEADLINE],
-        state=STATE_OF_PHASE[I[Job.PHASE]],
+        deadline=jobs.deadline,
+        state=STATE_OF_PHASE[jobs.phase],
         met=None if met is None else np.asarray(met) == 1.0,
     )
 

@@ -13,7 +13,6 @@ import numpy as np
 
 from gantline.core.arrays import Bools
 from gantline.core.cluster import Cluster
-from gantline.core.columns import Job
 from gantline.core.errors import RefusedError, UsageError
 from gantline.core.inputs import Input, Reserve
 from gantline.core.machine_code import let_go
@@ -139,12 +138,12 @@ def simulate(
     let_go()
     held = what_jobs_held(simulation)
     if spec.warmup != 0.0 and tables.count:
-        waited = tables.F[Job.FINISH] - tables.F[Job.ARRIVAL] - held.seconds
-        window = simulation.track = counted_rows(window or (0, tables.count), spec.warmup, tables.F[Job.ARRIVAL], waited)
+        waited = tables.jobs.finish - tables.jobs.arrival - held.seconds
+        window = simulation.track = counted_rows(window or (0, tables.count), spec.warmup, tables.jobs.arrival, waited)
     summary = summarise(simulation, chosen, jobs, place, held)
     summary |= counted_changes | (counted or {})
     if spec.warmup != 0.0:
-        summary["warmup"] = float(tables.F[Job.ARRIVAL, window[0]] - tables.F[Job.ARRIVAL, 0]) if window else 0.0
+        summary["warmup"] = float(tables.jobs.arrival[window[0]] - tables.jobs.arrival[0]) if window else 0.0
     summary |= _unlike_the_paper(chosen, way, jobs) | chosen.counted(state.memory)
     summary |= _ended_by_loss(tables, run.ends_early, find(spec, "end_by", place))
     if absent := absent_types(jobs, place):
@@ -200,7 +199,7 @@ def _ended_by_loss(tables: Tables, early: Bools | None, rule: EndingRule) -> dic
     if early is None:
         return {}
     ended = np.zeros(tables.F.shape[1], dtype=bool)
-    ended[: len(early)] = early & (tables.I[Job.PHASE, : len(early)] == Phase.COMPLETED)
+    ended[: len(early)] = early & (tables.jobs.phase[: len(early)] == Phase.COMPLETED)
     tables.verdicts[ENDED_BY_LOSS] = ended.astype(np.float64)
     return {"end_by": str(rule), ENDED_BY_LOSS: int(ended.sum())}
 

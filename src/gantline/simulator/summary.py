@@ -13,7 +13,6 @@ import numpy as np
 import gantline
 from gantline.core.arrays import Bools, Floats, Ints, Ints32
 from gantline.core.cluster import Cluster
-from gantline.core.columns import Device, Job, Node
 from gantline.core.errors import UsageError
 from gantline.core.fields import human_seconds
 from gantline.core.inputs import NodeEvent
@@ -37,24 +36,24 @@ def end_of(simulation: Simulation) -> float:
     A loop in rounds looks once more at the next boundary: that is when the end was noticed, not the end.
     """
     state = simulation.state
-    F, log = state.tables.F, state.log
-    known = np.fmax.reduce(F[Job.FINISH], initial=-np.inf), np.fmax.reduce(log.LF[Interval.END, : log.intervals], initial=-np.inf)
+    log, jobs = state.log, state.tables.jobs
+    known = np.fmax.reduce(jobs.finish, initial=-np.inf), np.fmax.reduce(log.LF[Interval.END, : log.intervals], initial=-np.inf)
     last = float(max(known))
-    unfinished = bool((state.tables.I[Job.PHASE] < COMPLETED).any())
+    unfinished = bool((state.tables.jobs.phase < COMPLETED).any())
     return max(state.now, last) if unfinished or last == -np.inf else last
 
 
 def stretch_of(simulation: Simulation, end: float) -> tuple[float, float]:
     """The time that the figures of the cluster cover: the whole run, or from the first tracked arrival to the last tracked finish."""
-    F, I = simulation.state.tables.F, simulation.state.tables.I
+    F, jobs = simulation.state.tables.F, simulation.state.tables.jobs
     if not F.shape[1]:
         return 0.0, end
     if simulation.track is None:
-        return float(F[Job.ARRIVAL][0]), end
+        return float(jobs.arrival[0]), end
     rows = slice(*simulation.track)
-    last = np.fmax.reduce(F[Job.FINISH, rows], initial=-np.inf)
-    unfinished = bool((I[Job.PHASE, rows] < COMPLETED).any())
-    return float(F[Job.ARRIVAL, rows].min()), end if unfinished or last == -np.inf else float(last)
+    last = np.fmax.reduce(jobs.finish[rows], initial=-np.inf)
+    unfinished = bool((jobs.phase[rows] < COMPLETED).any())
+    return float(jobs.arrival[rows].min()), end if unfinished or last == -np.inf else float(last)
 
 
 # --- jobs before the steady state: MSER-5 (White, Cobb and Spratt, Winter Simulation Conference 2000) -------------------
@@ -107,14 +106,14 @@ def summarise(
 ) -> dict[str, object]:
     """Figures over the tracked jobs (all, without a window) that finished; None where there are none."""
     state, engine = simulation.state, simulation.engine
-    F, I = state.tables.F, state.tables.I
+    F, jobs = state.tables.F, state.tables.jobs
     low, high = simulation.track or (0, F.shape[1])
     rows = slice(low, high)
-    arrival, ended = F[Job.ARRIVAL, rows], ~np.isnan(F[Job.FINISH, rows])
-    finish, jct = _where(ended, F[Job.FINISH, rows]), _where(ended, F[Job.FINISH, rows] - arrival)
-    respond = F[Job.MARK, rows] - arrival
+    arrival, ended = jobs.arrival[rows], ~np.isnan(jobs.finish[rows])
+    finish, jct = _where(ended, jobs.finish[rows]), _where(ended, jobs.finish[rows] - arrival)
+    respond = jobs.mark[rows] - arrival
     respond = _where(~np.isnan(respond), respond)
-    finished_all = finish if simulation.track is None else F[Job.FINISH][~np.isnan(F[Job.FINISH])]
+    finished_all = finish if simulation.track is None else jobs.finish[~np.isnan(jobs.finish)]
     middle, p95, p99 = (np.median(jct), *np.percentile(jct, (95, 99))) if len(jct) else (None, None, None)
     regime = state.regime
     end = end_of(simulation)
@@ -137,7 +136,7 @@ def summarise(
         "track": list(simulation.track) if simulation.track else None,
         "completed": len(finished_all),
         "completed_tracked": len(jct),
-        "unfinished": int(np.count_nonzero(I[Job.PHASE, rows] < COMPLETED)),
+        "unfinished": int(np.count_nonzero(jobs.phase[rows] < COMPLETED)),
         "bounded": bool(math.isfinite(simulation.until)),
         "average_jct": _number(jct.mean()) if len(jct) else None,
         "median_jct": _number(middle),
@@ -150,11 +149,11 @@ def summarise(
         "average_responsiveness": _number(respond.mean()) if len(respond) else None,
         "utilization": _utilization(simulation, cluster, joined, end),
         "gpu_hours": float(held.device_seconds[rows].sum()) / 3600.0,
-        "work_lost": float(F[Job.LOST].sum()),
-        "preemptions": int(I[Job.PREEMPTIONS].sum()),
+        "work_lost": float(jobs.lost.sum()),
+        "preemptions": int(jobs.preemptions.sum()),
         "free_stops": state.costs.free,
         **_wholes_for_parts(state.tables, policy),
-        "restarts": int(I[Job.RESTARTS].sum()),
+        "restarts": int(jobs.restarts.sum()),
         "rounds": int(state.now / regime.round + 0.5) + 1 if regime.round > 0 else 0,
         "decisions": engine.decisions,
         "loop": simulation.loop.name,
@@ -181,17 +180,17 @@ def _where(known: Bools, values: Floats) -> Floats:
 def _waited(simulation: Simulation, rows: slice) -> int | None:
     """How many jobs did not start in their first round, or were stopped; None where jobs may also be narrowed, or choose among types."""
     tables = simulation.state.tables
-    F, I = tables.F, tables.I
-    if len(tables.cluster.types) > 1 or (I[Job.MIN_GPUS, rows] < I[Job.MAX_GPUS, rows]).any():
+    jobs = tables.jobs
+    if len(tables.cluster.types) > 1 or (jobs.min_gpus[rows] < jobs.max_gpus[rows]).any():
         return None
-    late = ~(F[Job.FIRST_START, rows] - F[Job.ARRIVAL, rows] <= simulation.state.regime.round * (1.0 + 1e-9))
-    return int((late | (I[Job.PREEMPTIONS, rows] > 0)).sum())
+    late = ~(jobs.first_start[rows] - jobs.arrival[rows] <= simulation.state.regime.round * (1.0 + 1e-9))
+    return int((late | (jobs.preemptions[rows] > 0)).sum())
 
 
 def what_jobs_held(simulation: Simulation) -> Held:
     """Seconds and device-seconds of every job: those of the log, and those that shares of the time were worth."""
     state = simulation.state
-    held = held_by_job(state.log, state.tables.F[Job.FINISH], end_of(simulation))
+    held = held_by_job(state.log, state.tables.jobs.finish, end_of(simulation))
     for row, seconds in simulation.engine.grants.fluid.held.items():
         held.device_seconds[row] += seconds
     return held
@@ -215,7 +214,7 @@ def _wholes_for_parts(tables: Tables, policy: Policy) -> dict[str, int]:
     demand = tables.metrics.get("gpu_demand")
     if demand is None or policy.shares_devices:
         return {}
-    count = int(((tables.I[Job.GPUS] == 1) & (demand < 1.0)).sum())
+    count = int(((tables.jobs.gpus == 1) & (demand < 1.0)).sum())
     return {"wholes_for_parts": count} if count else {}
 
 
@@ -270,7 +269,7 @@ def changes_of(simulation: Simulation) -> dict[str, object]:
         "cross_node_jobs": spanning(simulation, np.arange(state.tables.NI.shape[1])),
     }
     if len(state.tables.cluster.racks) > 1:
-        found["cross_rack_jobs"] = spanning(simulation, state.tables.NI[Node.RACK])
+        found["cross_rack_jobs"] = spanning(simulation, state.tables.nodes.rack)
     if (met := _deadlines_met(simulation)) is not None:
         found["deadline_satisfaction"] = met
     told_elsewhere = overrides(state.tables.performance, "cost") or engine.grants.used_sharing or engine.grants.fluid.device_seconds
@@ -282,14 +281,13 @@ def changes_of(simulation: Simulation) -> dict[str, object]:
 
 def _deadlines_met(simulation: Simulation) -> float | None:
     """The share of deadlines that were met, of those met or missed by the end of the run; None: there are none."""
-    state = simulation.state
-    F, phase = state.tables.F, state.tables.I[Job.PHASE]
-    due, ended = F[Job.DEADLINE], phase == COMPLETED
+    state, jobs = simulation.state, simulation.state.tables.jobs
+    phase, due, ended = jobs.phase, jobs.deadline, jobs.phase == COMPLETED
     if np.isnan(due).all():
         return None
-    met = ended & (F[Job.FINISH] <= due)
+    met = ended & (jobs.finish <= due)
     there = ~np.isnan(due) & (phase != FUTURE)
-    missed = there & ~met & (ended | (phase > COMPLETED) | (due < max(state.now, np.nanmax(F[Job.FINISH], initial=0.0))))
+    missed = there & ~met & (ended | (phase > COMPLETED) | (due < max(state.now, np.nanmax(jobs.finish, initial=0.0))))
     judged = int((there & met).sum() + missed.sum())
     return float((there & met).sum() / judged) if judged else None
 
@@ -298,7 +296,7 @@ def spanning(simulation: Simulation, place: Ints) -> int:
     """Jobs that ever held devices in several places, by the place of each node (itself, or its rack)."""
     log, n = simulation.state.log, simulation.state.log.intervals
     several = np.zeros(n, dtype=np.bool_)
-    _in_several(log.LI[Interval.OFFSET, :n], log.LI[Interval.COUNT, :n], log.LD, place[simulation.state.tables.D[Device.NODE]], several)
+    _in_several(log.LI[Interval.OFFSET, :n], log.LI[Interval.COUNT, :n], log.LD, place[simulation.state.tables.devices.node], several)
     return len(np.unique(log.LI[Interval.ROW, :n][several]))
 
 

@@ -10,7 +10,6 @@ import numpy as np
 import polars as pl
 
 from gantline.core.arrays import Floats
-from gantline.core.columns import Job, Option
 from gantline.core.errors import TraceError, UsageError
 from gantline.core.rng import stream
 from gantline.core.tables import Tables
@@ -22,7 +21,7 @@ from gantline.traces.trace import Trace
 def fill_option_estimates(tables: Tables, trace: Trace, estimates: Estimates, seed: int) -> None:
     """Write what is believed into the tables, in the modes ``declared``, ``sampled`` and ``limit``."""
     if estimates.mode == "limit":
-        tables.F[Job.ESTIMATE] = limits_of(trace)
+        tables.jobs.estimate[:] = limits_of(trace)
         return
     if estimates.mode == "declared":
         error = declared_errors(tables, trace)
@@ -31,9 +30,9 @@ def fill_option_estimates(tables: Tables, trace: Trace, estimates: Estimates, se
     else:
         return
     rows = np.arange(tables.I.shape[1])
-    asked = tables.options.I[Option.TYPE][tables.I[Job.OPTION_FIRST]] if len(rows) else rows
+    asked = tables.options.type[tables.jobs.option_first] if len(rows) else rows
     stretch = 1.0 + error[asked, rows]
-    tables.F[Job.ESTIMATE] = tables.F[Job.WORK] * stretch
+    tables.jobs.estimate[:] = tables.jobs.work * stretch
     for code, name in enumerate(tables.cluster.types):
         tables.metrics[f"speed.{name}"] = stretch / (1.0 + error[code])
 
@@ -92,11 +91,9 @@ def sampled_errors(tables: Tables, sigma: float, seed: int) -> Floats:
     """Relative errors per type and job that profiling leaves: two short runs per type, each off by a part, and a line through them."""
     options, sampler = tables.options, Sampler(shortest=0.0)
     found = np.zeros((len(tables.cluster.types), tables.I.shape[1]))
-    for row, (first, count) in enumerate(zip(tables.I[Job.OPTION_FIRST].tolist(), tables.I[Job.OPTION_COUNT].tolist())):
+    for row, (first, count) in enumerate(zip(tables.jobs.option_first.tolist(), tables.jobs.option_count.tolist())):
         rng = stream(seed, row, "profiling")
-        seconds = {
-            int(options.I[Option.TYPE, k]): float(tables.F[Job.WORK, row] / options.F[Option.RATE, k]) for k in range(first, first + count)
-        }
+        seconds = {int(options.type[k]): float(tables.jobs.work[row] / options.rate[k]) for k in range(first, first + count)}
         runs = sampler.plan_runs([RunResources(kind) for kind in seconds])
         made = [sampler.measure(run, seconds[run.resources.type], rng, error=sigma) for run in runs]
         for kind, estimate in sampler.fit(made).items():

@@ -15,7 +15,6 @@ import polars as pl
 
 from gantline.core.arrays import Floats, Ints
 from gantline.core.cluster import Cluster
-from gantline.core.columns import Job, Option
 from gantline.core.errors import GantlineError, NotFoundError, RefusedError, TraceError, UsageError, near
 from gantline.core.facts import DeviceSpeeds
 from gantline.core.options import OptionTable
@@ -42,9 +41,9 @@ def use_throughputs(tables: Tables, trace: Trace, table: ThroughputTable, *, acr
     table's speeds for that.
     """
     names, steps = job_types(trace), _steps(trace)
-    model = ThroughputModel.of(table, tables.cluster.types, tables.ids, names, steps, tables.F[Job.WORK], across=across)
+    model = ThroughputModel.of(table, tables.cluster.types, tables.ids, names, steps, tables.jobs.work, across=across)
     tables.steps = steps
-    owner = np.repeat(np.arange(tables.F.shape[1]), tables.I[Job.OPTION_COUNT])
+    owner = np.repeat(np.arange(tables.F.shape[1]), tables.jobs.option_count)
     speed, apart = _speeds(tables, model, trace, names, owner)
     kept = speed > 0
     counts = np.bincount(owner[kept], minlength=len(names))
@@ -53,19 +52,19 @@ def use_throughputs(tables: Tables, trace: Trace, table: ThroughputTable, *, acr
         more = f" ({int((counts == 0).sum())} such jobs)" if (counts == 0).sum() > 1 else ""
         raise _fault(trace, row, f"{names[row]} has speed 0 on every device type it may use{more}", "correct the table or the cluster")
     tables.options = OptionTable(tables.options.F.compress(kept, axis=1), tables.options.I.compress(kept, axis=1))
-    tables.options.F[Option.RATE] = (speed / model.unit[owner])[kept]
-    tables.options.F[Option.RATE_SPREAD] = (apart / model.unit[owner])[kept]
-    tables.I[Job.OPTION_COUNT] = counts
-    tables.I[Job.OPTION_FIRST] = np.cumsum(counts) - counts
-    tables.I[Job.SMALLEST] = smallest_options(tables)
+    tables.options.rate[:] = (speed / model.unit[owner])[kept]
+    tables.options.rate_spread[:] = (apart / model.unit[owner])[kept]
+    tables.jobs.option_count[:] = counts
+    tables.jobs.option_first[:] = np.cumsum(counts) - counts
+    tables.jobs.smallest[:] = smallest_options(tables)
     return model
 
 
 def _speeds(tables: Tables, model: ThroughputModel, trace: Trace, names: list[tuple[str, int]], owner: Ints) -> tuple[Floats, Floats]:
     """Steps per second of every option, within as few nodes as it can and across more."""
-    kind, gpus = tables.options.I[Option.TYPE], tables.options.I[Option.GPUS]
+    kind, gpus = tables.options.type, tables.options.gpus
     key = model.key[owner]
-    for at in np.flatnonzero(gpus != tables.I[Job.GPUS][owner]):
+    for at in np.flatnonzero(gpus != tables.jobs.gpus[owner]):
         key[at] = model.table.key(names[owner[at]][0], int(gpus[at]))
     _refuse_gaps(model, model.alone[key, kind], trace, names, owner, kind, "")
     speed = apart = model.alone[key, kind]

@@ -27,12 +27,12 @@ _SLACK = 1e-9  # CPUs and GB are divided by devices, and rounded
 
 def can_hold(cluster: Cluster, table: OptionTable) -> Bools:
     """Whether the cluster, with no other job on it, has the devices, CPUs, memory and storage of each option."""
-    size, kind = table.I[OptionColumn.GPUS], table.I[OptionColumn.TYPE]
+    size, kind = table.gpus, table.type
     amounts = table.F[OptionColumn.CPUS : OptionColumn.CPUS + HOST_RESOURCES]
     capacity = np.array([cluster.gpus_of(name) for name in cluster.types], dtype=np.int64)
     found: Bools = _with_sides(cluster, size, kind, amounts) if amounts.any() else size <= capacity[kind]
-    for at in np.flatnonzero(table.I[OptionColumn.NODES]).tolist():
-        found[at] &= _can_span(cluster, int(kind[at]), int(size[at]), int(table.I[OptionColumn.NODES, at]))
+    for at in np.flatnonzero(table.nodes).tolist():
+        found[at] &= _can_span(cluster, int(kind[at]), int(size[at]), int(table.nodes[at]))
     return found
 
 
@@ -46,11 +46,11 @@ def _can_span(cluster: Cluster, kind: int, size: int, span: int) -> bool:
 def fits_device_memory(tables: Tables) -> Bools:
     """Whether devices of the type of each option have the memory that its job needs on each, where both are known."""
     has, need = np.array(tables.cluster.device_memory), tables.metrics.get(DEVICE_MEMORY)
-    kind = tables.options.I[OptionColumn.TYPE]
+    kind = tables.options.type
     if need is None or not has.any():
         return np.ones(len(kind), dtype=np.bool_)
-    owner = np.repeat(np.arange(tables.I.shape[1]), tables.I[Job.OPTION_COUNT])
-    short: Bools = (has[kind] > 0.0) & (need[owner] > has[kind] + _SLACK) & (tables.options.I[OptionColumn.GPUS] > 0)
+    owner = np.repeat(np.arange(tables.I.shape[1]), tables.jobs.option_count)
+    short: Bools = (has[kind] > 0.0) & (need[owner] > has[kind] + _SLACK) & (tables.options.gpus > 0)
     return ~short
 
 
@@ -75,31 +75,31 @@ def _times(have: float, each: float) -> int:
 
 def leave_out(tables: Tables, possible: Bools) -> int:
     """Keep the possible options only; how many are left out. Every job has one left."""
-    I, options = tables.I, tables.options
-    owner = np.repeat(np.arange(I.shape[1]), I[Job.OPTION_COUNT])
+    I, options, jobs = tables.I, tables.options, tables.jobs
+    owner = np.repeat(np.arange(I.shape[1]), jobs.option_count)
     tables.options = OptionTable(options.F[:, possible].copy(), options.I[:, possible].copy())
-    I[Job.OPTION_COUNT] = np.bincount(owner[possible], minlength=I.shape[1])
-    I[Job.OPTION_FIRST] = np.cumsum(I[Job.OPTION_COUNT]) - I[Job.OPTION_COUNT]
+    jobs.option_count[:] = np.bincount(owner[possible], minlength=I.shape[1])
+    jobs.option_first[:] = np.cumsum(jobs.option_count) - jobs.option_count
     return int((~possible).sum())
 
 
 def jobs_without_their_size(tables: Tables) -> Ints:
     """Rows none of whose options has as many devices as the job asks for."""
     I = tables.I
-    owner = np.repeat(np.arange(I.shape[1]), I[Job.OPTION_COUNT])
+    owner = np.repeat(np.arange(I.shape[1]), tables.jobs.option_count)
     has = np.zeros(I.shape[1], dtype=bool)
-    has[owner[tables.options.I[OptionColumn.GPUS, : len(owner)] == I[Job.GPUS][owner]]] = True
+    has[owner[tables.options.gpus[: len(owner)] == tables.jobs.gpus[owner]]] = True
     return np.flatnonzero(~has)
 
 
 def take_first_size(tables: Tables, row: int) -> None:
     """The job asks for as many devices as the first of its options has."""
-    I, old = tables.I, int(tables.I[Job.GPUS, row])
-    size = int(tables.options.I[OptionColumn.GPUS, I[Job.OPTION_FIRST, row]])
+    I, old = tables.I, int(tables.jobs.gpus[row])
+    size = int(tables.options.gpus[tables.jobs.option_first[row]])
     for column in (Job.MIN_GPUS, Job.MAX_GPUS):
         if I[column, row] == old:
             I[column, row] = size
-    I[Job.GPUS, row] = size
+    tables.jobs.gpus[row] = size
 
 
 # --- tables -------------------------------------------------------------------------------------------------------------
@@ -108,14 +108,14 @@ def take_first_size(tables: Tables, row: int) -> None:
 def load_tables(trace: Trace, cluster: Cluster, *, checkpoint: float = 0.0, sizes_bind: bool = True) -> Tables:
     """Tables with one row per job of the trace, none of which has arrived yet; unless sizes bind, too large a request may get less."""
     tables = Tables.empty(cluster, len(trace))
-    F, I = tables.F, tables.I
+    F, I, jobs = tables.F, tables.I, tables.jobs
     tables.names = partial(trace.texts, "job")
-    F[Job.ARRIVAL] = trace.frame["arrival"].to_numpy()
-    F[Job.WORK] = trace.frame["duration"].to_numpy()
-    F[Job.ESTIMATE] = F[Job.WORK]
+    jobs.arrival[:] = trace.frame["arrival"].to_numpy()
+    jobs.work[:] = trace.frame["duration"].to_numpy()
+    jobs.estimate[:] = jobs.work
     if checkpoint:
-        F[Job.CHECKPOINT] = checkpoint
-    I[Job.GPUS] = trace.frame["gpus"].to_numpy()
+        jobs.checkpoint[:] = checkpoint
+    jobs.gpus[:] = trace.frame["gpus"].to_numpy()
     for name, column in (("deadline", Job.DEADLINE), ("priority", Job.PRIORITY), ("weight", Job.WEIGHT)):
         if name in trace.columns:
             values = _floats(trace, name)
@@ -129,16 +129,16 @@ def load_tables(trace: Trace, cluster: Cluster, *, checkpoint: float = 0.0, size
         if name in trace.columns and len(trace):
             names[:], I[column] = trace.codes(name)
     for name, column in (("min_gpus", Job.MIN_GPUS), ("max_gpus", Job.MAX_GPUS)):
-        I[column] = trace.frame[name].fill_null(trace.frame["gpus"]).to_numpy() if name in trace.columns else I[Job.GPUS]
+        I[column] = trace.frame[name].fill_null(trace.frame["gpus"]).to_numpy() if name in trace.columns else jobs.gpus
     if "reserved" in trace.columns:
-        I[Job.RESERVED] = trace.frame["reserved"].str.extract(r":(\d+)$").cast(pl.Int64).fill_null(0).to_numpy()
+        jobs.reserved[:] = trace.frame["reserved"].str.extract(r":(\d+)$").cast(pl.Int64).fill_null(0).to_numpy()
     tables.metrics = {name: values.copy() for name, values in trace.metrics.items()}
     if cluster.links:
         _check_traffic(trace, tables)
     one_way = _fill_options(trace, cluster, tables)
     if sizes_bind:
         _check_sizes(trace, cluster, tables)
-    I[Job.SMALLEST] = I[Job.GPUS] if one_way else smallest_options(tables)
+    jobs.smallest[:] = jobs.gpus if one_way else smallest_options(tables)
     return tables
 
 
@@ -157,7 +157,7 @@ def _floats(trace: Trace, name: str) -> Floats:
 def _fill_options(trace: Trace, cluster: Cluster, tables: Tables) -> bool:
     """The options of jobs; whether each has one with the devices that it asks for."""
     rows = len(trace)
-    I = tables.I
+    I, jobs = tables.I, tables.jobs
     if "options" in trace.columns:
         _alternatives(trace, cluster, tables)
         return False
@@ -172,19 +172,19 @@ def _fill_options(trace: Trace, cluster: Cluster, tables: Tables) -> bool:
         if len(absent):
             raise _absent(trace, int(absent[0]), names[code[absent[0]]], cluster)
     if len(default) == 1:  # one option for every job, the usual case
-        I[Job.OPTION_COUNT], I[Job.OPTION_FIRST] = 1, np.arange(rows)
+        jobs.option_count[:], jobs.option_first[:] = 1, np.arange(rows)
         owner: Ints | slice = slice(None)
         kinds = default if wanted is None else np.where(wanted < 0, default[0], wanted)
     else:
         wanted = np.full(rows, -1, dtype=np.int64) if wanted is None else wanted
         anywhere = wanted < 0
         per_row = np.where(anywhere, len(default), 1)
-        I[Job.OPTION_COUNT] = per_row
-        I[Job.OPTION_FIRST] = np.concatenate([[0], np.cumsum(per_row)[:-1]])
+        jobs.option_count[:] = per_row
+        jobs.option_first[:] = np.concatenate([[0], np.cumsum(per_row)[:-1]])
         owner = np.repeat(np.arange(rows), per_row)
-        place = np.arange(len(owner)) - I[Job.OPTION_FIRST][owner]
+        place = np.arange(len(owner)) - jobs.option_first[owner]
         kinds = np.where(anywhere[owner], default[np.minimum(place, len(default) - 1)], wanted[owner])
-    table = OptionTable.rigid(kinds, I[Job.GPUS][owner])
+    table = OptionTable.rigid(kinds, jobs.gpus[owner])
     for k, name in enumerate(HOST_RESOURCE_NAMES):
         if (each := _per_device(trace, cluster, I, name)) is not None:
             table.F[OptionColumn.CPUS + k] = each[owner]
@@ -203,18 +203,18 @@ def _per_device(trace: Trace, cluster: Cluster, I: Ints, name: str) -> Floats | 
 def _alternatives(trace: Trace, cluster: Cluster, tables: Tables) -> None:
     """Jobs with several options, from the `options` column; those on types that the cluster does not have are left out."""
     listed: list[Option] = []
-    F, I = tables.F, tables.I
+    I, jobs = tables.I, tables.jobs
     anywhere = [code for code, name in enumerate(cluster.types) if cluster.gpus_of(name) > 0]
     types = trace.texts("type") if "type" in trace.columns else [""] * len(trace)
     sides = [_per_device(trace, cluster, I, name) for name in HOST_RESOURCE_NAMES]
     for row, text in enumerate(trace.frame["options"].to_list()):
-        I[Job.OPTION_FIRST, row] = len(listed)
+        jobs.option_first[row] = len(listed)
         if not text:
             beside = [0.0 if each is None else float(each[row]) for each in sides]
             codes = [cluster.type_code(types[row])] if types[row] else anywhere
             if codes == [-1]:
                 raise _absent(trace, row, types[row], cluster)
-            listed += [_option(code, int(I[Job.GPUS, row]), 1.0, beside) for code in codes]
+            listed += [_option(code, int(jobs.gpus[row]), 1.0, beside) for code in codes]
         else:
             ways = parse_options(text)
             if all(cluster.type_code(way.type) < 0 for way in ways):
@@ -230,8 +230,8 @@ def _alternatives(trace: Trace, cluster: Cluster, tables: Tables) -> None:
                     )
                 per = max(way.gpus, 1)
                 beside = [way.cpus / per, way.memory / per, way.storage / per]
-                listed.append(_option(code, way.gpus, F[Job.WORK, row] / way.duration, beside, way.span))
-        I[Job.OPTION_COUNT, row] = len(listed) - I[Job.OPTION_FIRST, row]
+                listed.append(_option(code, way.gpus, jobs.work[row] / way.duration, beside, way.span))
+        jobs.option_count[row] = len(listed) - jobs.option_first[row]
     tables.options = OptionTable.build(listed)
 
 
@@ -242,17 +242,15 @@ def _option(kind: int, gpus: int, rate: float, beside: list[float], span: int = 
 
 def _check_sizes(trace: Trace, cluster: Cluster, tables: Tables) -> None:
     """Leave out options that cannot be had (`feasible`); refuse jobs without any."""
-    I = tables.I
+    I, jobs = tables.I, tables.jobs
     possible = can_hold(cluster, tables.options) & fits_device_memory(tables)
-    if not (possible.all() and I[Job.OPTION_COUNT].all()):
-        owner = np.repeat(np.arange(I.shape[1]), I[Job.OPTION_COUNT])
+    if not (possible.all() and jobs.option_count.all()):
+        owner = np.repeat(np.arange(I.shape[1]), jobs.option_count)
         able = np.zeros(I.shape[1], dtype=bool)
         able[owner[possible]] = True
         if not able.all():
             raise _impossible(trace, cluster, tables, able, owner)
-        possible |= (I[Job.MIN_GPUS] < I[Job.MAX_GPUS])[
-            owner
-        ]  # a curve reaches beyond the cluster: policies that size jobs look at its end
+        possible |= (jobs.min_gpus < jobs.max_gpus)[owner]  # a curve reaches beyond the cluster: policies that size jobs look at its end
         tables.left_out = 0 if possible.all() else leave_out(tables, possible)
     if "options" in trace.columns:
         for row in jobs_without_their_size(tables).tolist():
@@ -261,7 +259,6 @@ def _check_sizes(trace: Trace, cluster: Cluster, tables: Tables) -> None:
 
 def _impossible(trace: Trace, cluster: Cluster, tables: Tables, able: Bools, owner: Ints) -> TraceError:
     """The error for the first job that can never run."""
-    OI, I = tables.options.I, tables.I
     capacity = np.array([cluster.gpus_of(name) for name in cluster.types], dtype=np.int64)
     row, count = int(np.flatnonzero(~able)[0]), int((~able).sum())
     more = f" ({count} such jobs)" if count > 1 else ""
@@ -270,22 +267,23 @@ def _impossible(trace: Trace, cluster: Cluster, tables: Tables, able: Bools, own
         need = float(tables.metrics[DEVICE_MEMORY][row])
         what = f"needs {need:g} GB of device memory and can never run on '{cluster}': devices have {has} GB{more}"
         return _row_error(trace, row, DEVICE_MEMORY, what, "use larger devices, such as v100:4x8/32d, or drop the job from the trace")
-    if (OI[OptionColumn.GPUS] <= capacity[OI[OptionColumn.TYPE]])[owner == row].any():
+    if (tables.options.gpus <= capacity[tables.options.type])[owner == row].any():
         field = "options" if "options" in trace.frame.columns else "memory"
         what = f"can never run on '{cluster}': no node has the CPUs, the memory and the storage that it asks for{more}"
         return _row_error(trace, row, field, what, "give the nodes more, such as gpu:4x8/96c/512g, or drop the job from the trace")
-    what = f"asks for {int(I[Job.GPUS, row])} GPUs and can never run on '{cluster}' with {int(capacity.max(initial=0))} of a kind{more}"
+    most = int(capacity.max(initial=0))
+    what = f"asks for {int(tables.jobs.gpus[row])} GPUs and can never run on '{cluster}' with {most} of a kind{more}"
     return _row_error(trace, row, "gpus", what, "use a larger --cluster, or drop the job from the trace")
 
 
 def smallest_options(tables: Tables) -> Ints:
     """Devices of each job's smallest option."""
-    I = tables.I
-    if len(tables.options) == I.shape[1] and (I[Job.OPTION_COUNT] == 1).all() and (I[Job.OPTION_FIRST] == np.arange(I.shape[1])).all():
-        return tables.options.I[OptionColumn.GPUS, : I.shape[1]]
-    owner = np.repeat(np.arange(I.shape[1]), I[Job.OPTION_COUNT])
+    I, jobs = tables.I, tables.jobs
+    if len(tables.options) == I.shape[1] and (jobs.option_count == 1).all() and (jobs.option_first == np.arange(I.shape[1])).all():
+        return tables.options.gpus[: I.shape[1]]
+    owner = np.repeat(np.arange(I.shape[1]), jobs.option_count)
     smallest = np.full(I.shape[1], np.iinfo(np.int64).max)
-    np.minimum.at(smallest, owner, tables.options.I[OptionColumn.GPUS])
+    np.minimum.at(smallest, owner, tables.options.gpus)
     return smallest
 
 

@@ -18,7 +18,7 @@ from tests.engine.assigning import Pairs
 
 from gantline import Assignment, OrderPolicy, Plan, Policy, Snapshot
 from gantline.core.columns import Job
-from gantline.core.tables import tables_behind
+from gantline.core.snapshot import tables_behind
 from gantline.engine.drivers import stepping
 from gantline.lab.conformance import check_policy, scenarios, suite
 from gantline.lab.conformance.watched import fence

@@ -12,7 +12,7 @@ import pytest
 from tests.typed import typed
 
 from gantline import Trace, advise, compare, simulate
-from gantline.core.cluster_spec import grown, parse_cluster
+from gantline.core.cluster_spec import parse_cluster
 from gantline.core.errors import UsageError
 from gantline.lab.experiment import advice
 from gantline.lab.experiment.charts import points_against
@@ -22,7 +22,7 @@ from gantline.lab.experiment.setting import Setting
 from gantline.lab.experiment.trace_source import TraceSource
 from gantline.lab.report.metrics import measure
 from gantline.lab.report.run_warnings import MARK, UNSTEADY
-from gantline.traces.files.clusters import grown_cluster
+from gantline.traces.files.clusters import grown, grown_cluster
 
 
 def log(folder: Path, wait: int = 0) -> Path:

@@ -14,7 +14,7 @@ from tests.jobs import by_job, held_by, job_row
 
 from gantline import simulate
 from gantline.core.cluster import Cluster, Link, Node
-from gantline.core.cluster_spec import decode_cluster, encode_cluster, grown, parse_cluster
+from gantline.core.cluster_spec import decode_cluster, encode_cluster, parse_cluster
 from gantline.core.columns import Node as NodeColumn
 from gantline.core.errors import UsageError
 from gantline.core.json_reader import Reader
@@ -27,7 +27,7 @@ from gantline.lab.report.metrics import measure
 from gantline.models.links.slowest_link_scaling import Scaling
 from gantline.policies.placement import fit
 from gantline.policies.placement.fit import NodeCounts, Supply
-from gantline.traces.files.clusters import parse_cluster_yaml
+from gantline.traces.files.clusters import grown, parse_cluster_yaml
 
 RACKS = "gpu:6x4@2/rack,links:300/20/5"
 GRADIENTS = "fixed=0.1;gradients=1.5"  # GB: 0.005 s in a node, 0.075 in a rack, 0.3 across

@@ -9,7 +9,6 @@ import numpy as np
 
 from gantline.core.arrays import Bools, Floats
 from gantline.core.cluster import Cluster
-from gantline.core.columns import Job
 from gantline.core.errors import RefusedError
 from gantline.core.inputs import Submit
 from gantline.core.job_json import encode_job
@@ -52,7 +51,7 @@ def end_by_loss(tables: Tables, jobs: Trace, rule: EndingRule) -> Bools | None:
         what = f"a window of {rule.window} reports is never full: a simulated job reports its loss {REPORTS} times"
         raise RefusedError(what, where="--end-by", fix=f"use a window below {REPORTS}, such as {replace(rule, window=WINDOW)}")
     parts = _ends(cells, rule)
-    tables.F[Job.WORK, : len(parts)] *= parts
+    tables.jobs.work[: len(parts)] *= parts
     return np.asarray(parts < 1.0)
 
 
@@ -180,7 +179,7 @@ def submissions(trace: Trace, cluster: Cluster, *, checkpoint: float = 0.0) -> l
     tables = load_tables(trace, cluster, checkpoint=checkpoint)
     found = []
     for row in range(len(tables.ids)):
-        arrival = float(tables.F[Job.ARRIVAL, row])
-        job = encode_job(tables, row, arrival, int(tables.I[Job.OPTION_FIRST, row]))
-        found.append(Submit(arrival, {key: value for key, value in job.items() if key in SUBMITTED}, float(tables.F[Job.WORK, row])))
+        arrival = float(tables.jobs.arrival[row])
+        job = encode_job(tables, row, arrival, int(tables.jobs.option_first[row]))
+        found.append(Submit(arrival, {key: value for key, value in job.items() if key in SUBMITTED}, float(tables.jobs.work[row])))
     return found

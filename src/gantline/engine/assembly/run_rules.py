@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from gantline.core.cluster import Cluster
-from gantline.core.columns import HOST_RESOURCES, Job, Option
+from gantline.core.columns import HOST_RESOURCES, Option
 from gantline.core.errors import RefusedError
 from gantline.core.facts import NO_FACTS, Costs, Facts
 from gantline.core.policy import Policy
@@ -39,7 +39,7 @@ from gantline.traces.trace import Trace
 def provided_needs(tables: Tables, facts: Facts = NO_FACTS) -> frozenset[str]:
     """Those of `gantline.core.policy.NEEDS` that do not depend on estimates of work."""
     found = {"rates", "deadlines"}
-    if np.isfinite(tables.F[Job.DEADLINE]).any():
+    if np.isfinite(tables.jobs.deadline).any():
         found.add("some-deadline")
     if tables.performance is not None:
         found |= {"pairs", "scaling"}
@@ -60,15 +60,15 @@ def factual_needs(facts: Facts) -> frozenset[str]:
 
 def lists_curves(tables: Tables) -> bool:
     """Whether the options list speeds for other numbers of devices: for one at least, and for all that may change their size."""
-    count = tables.I[Job.OPTION_COUNT]
+    count = tables.jobs.option_count
     if count.max(initial=0) < 2:
         return False
     owner = np.repeat(np.arange(len(count)), count)
-    entry = np.arange(len(owner)) + np.repeat(tables.I[Job.OPTION_FIRST] - (np.cumsum(count) - count), count)
-    gpus = tables.options.I[Option.GPUS][entry]
+    entry = np.arange(len(owner)) + np.repeat(tables.jobs.option_first - (np.cumsum(count) - count), count)
+    gpus = tables.options.gpus[entry]
     sizes = np.unique(np.stack([owner[gpus > 0], gpus[gpus > 0]]), axis=1)[0]
     listed = np.bincount(sizes, minlength=len(count)) > 1
-    elastic = tables.I[Job.MIN_GPUS] < tables.I[Job.MAX_GPUS]
+    elastic = tables.jobs.min_gpus < tables.jobs.max_gpus
     return bool(listed.any() and listed[elastic].all())
 
 

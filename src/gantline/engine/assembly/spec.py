@@ -14,7 +14,9 @@ from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from gantline.core.errors import UsageError, near
-from gantline.core.fields import (
+from gantline.core.fields import victims_rule
+from gantline.core.queues import queues_as_text
+from gantline.engine.assembly.option_values import (
     amounts,
     duration,
     duration_above_zero,
@@ -27,12 +29,10 @@ from gantline.core.fields import (
     round_of_time,
     seed,
     track,
-    victims_rule,
     warmup,
     windows,
     yes_or_no,
 )
-from gantline.core.queues import queues_as_text
 
 if TYPE_CHECKING:
     from gantline.core.facts import Costs

@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from gantline.core.columns import Job
 from gantline.core.phases import Phase
 from gantline.core.reasons import Reason
 from gantline.engine.drivers.simulation import Simulation
@@ -65,7 +64,7 @@ def write_intervals(simulation: Simulation, intervals: Iterable[HeldInterval]) -
     """Write them as they come, which is in the order of their beginnings."""
     held = list(intervals)
     row, begin, end, devices, reason, option = zip(*held) if held else ((),) * 6
-    first = simulation.state.tables.I[Job.OPTION_FIRST, np.array(row, dtype=np.int64)]
+    first = simulation.state.tables.jobs.option_first[np.array(row, dtype=np.int64)]
     write_log(
         simulation, row=row, option=np.where(np.array(option) < 0, first, option), reason=[int(each) for each in reason], begin=begin,
         end=end, gpus=[len(each) for each in devices], devices=[device for each in devices for device in each],
@@ -77,12 +76,12 @@ def write_jobs(
     gpu_time: ArrayLike | None = None, done: ArrayLike = 0.0, unfinished: ArrayLike = int(Phase.PENDING),
 ) -> None:  # fmt: skip
     """What became of each job: times are NaN where there is none; jobs without an end have `done` a part of their work, and their phase."""
-    F, I = simulation.state.tables.F, simulation.state.tables.I
-    F[Job.SERVICE] = service
-    F[Job.GPUTIME] = F[Job.SERVICE] * I[Job.GPUS] if gpu_time is None else gpu_time
-    F[Job.FIRST_START] = F[Job.MARK] = first_start
-    F[Job.FINISH] = finish
-    ended = ~np.isnan(F[Job.FINISH])
-    F[Job.DONE] = F[Job.SAFE] = F[Job.WORK] * np.where(ended, 1.0, done)
-    I[Job.RESTARTS] = I[Job.PREEMPTIONS] = restarts
-    I[Job.PHASE] = np.where(ended, int(Phase.COMPLETED), unfinished)
+    jobs = simulation.state.tables.jobs
+    jobs.service[:] = service
+    jobs.gputime[:] = jobs.service * jobs.gpus if gpu_time is None else gpu_time
+    jobs.first_start[:] = jobs.mark[:] = first_start
+    jobs.finish[:] = finish
+    ended = ~np.isnan(jobs.finish)
+    jobs.done[:] = jobs.safe[:] = jobs.work * np.where(ended, 1.0, done)
+    jobs.restarts[:] = jobs.preemptions[:] = restarts
+    jobs.phase[:] = np.where(ended, int(Phase.COMPLETED), unfinished)

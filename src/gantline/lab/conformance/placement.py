@@ -9,8 +9,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from gantline.core.cluster import Cluster, Link, Node
-from gantline.core.columns import DOWN, FREE, Device
-from gantline.core.columns import Node as NodeColumn
+from gantline.core.columns import DOWN, FREE
 from gantline.core.errors import GantlineError
 from gantline.core.facts import DeviceSpeeds, Facts
 from gantline.core.tables import Tables
@@ -51,10 +50,10 @@ class ClusterInUse:
 
     @property
     def free(self) -> list[int]:
-        return [int(device) for device in np.flatnonzero(self.tables.D[Device.HOLDER] == FREE)]
+        return [int(device) for device in np.flatnonzero(self.tables.devices.holder == FREE)]
 
     def __str__(self) -> str:
-        free = self.tables.NI[NodeColumn.FREE].tolist()
+        free = self.tables.nodes.free.tolist()
         return "free of each node: " + ", ".join(f"{free[k]} of {node.gpus}" for k, node in enumerate(self.cluster.nodes))
 
 
@@ -111,15 +110,15 @@ def a_world(number: int) -> ClusterInUse:
     tables = Tables.empty(cluster, 1)
     busy = draw.random()
     drains = draw.randrange(2 * len(nodes)) if len(nodes) > 1 else -1  # half of the time none
-    NI, D = tables.NI, tables.D
+    devices = tables.devices
     for device in range(int(cluster.gpus)):
-        node, held, cordoned = int(D[Device.NODE, device]), draw.random() < busy, draw.random() < 0.05
+        node, held, cordoned = int(devices.node[device]), draw.random() < busy, draw.random() < 0.05
         if held or cordoned or node == drains:
-            D[Device.HOLDER, device], D[Device.CLOSED, device] = 0 if held else DOWN, int(cordoned)
-            NI[NodeColumn.FREE, node] -= 1
-            NI[NodeColumn.CLOSED, node] += int(cordoned)
+            devices.holder[device], devices.closed[device] = 0 if held else DOWN, int(cordoned)
+            tables.nodes.free[node] -= 1
+            tables.nodes.closed[node] += int(cordoned)
     if 0 <= drains < len(nodes):
-        NI[NodeColumn.UP, drains] = 0
+        tables.nodes.up[drains] = 0
     speeds = DeviceSpeeds({"": np.array([draw.choice((0.9, 1.0, 1.2, 2.0)) for _ in range(int(cluster.gpus))])})
     return ClusterInUse(cluster, tables, Facts(device_speeds=speeds, locality=1.5))
 
@@ -183,9 +182,9 @@ def _hold_to_properties(
     case: _Case, world: ClusterInUse, gpus: int, sensitive: bool, found: tuple[int, ...] | None, misfits: list[int]
 ) -> None:
     """Check the properties that the rule declares."""
-    declared, free = case.rule.properties, world.tables.NI[NodeColumn.FREE]
+    declared, free = case.rule.properties, world.tables.nodes.free
     node = world.cluster.device_node
-    largest = max((one.gpus for k, one in enumerate(world.cluster.nodes) if world.tables.NI[NodeColumn.UP, k] == 1), default=0)
+    largest = max((one.gpus for k, one in enumerate(world.cluster.nodes) if world.tables.nodes.up[k] == 1), default=0)
     spread = len({int(node[device]) for device in found or ()})
     where = f"a gang of {gpus} got {found}; {world}"
     if declared["counts"] and (found is not None) != (gpus <= len(world.free)):

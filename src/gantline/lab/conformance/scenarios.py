@@ -13,7 +13,6 @@ import numpy as np
 
 from gantline._alarm import TimeOverError
 from gantline.core import memory as memories
-from gantline.core.columns import Job as JobColumn
 from gantline.core.errors import GantlineError
 from gantline.core.facts import Costs, Facts, PowerGrid, Signal
 from gantline.core.inputs import NodeEvent
@@ -147,10 +146,10 @@ def run_faulty_scenario(policy: Policy, seed: int, performance: object = None, b
     tables.performance = performance
     guard = rules.guard(policy)
     engine = rules.engine(rules.state(tables), rules.policy(policy, guard), guard)
-    executor = FaultyExecutor(tables.F[JobColumn.WORK].copy(), _FAULTS, seed)
+    executor = FaultyExecutor(tables.jobs.work.copy(), _FAULTS, seed)
     driver = Acknowledged(engine, executor)
     Simulation(engine, latency=rules.facts.latency, node_events=_BREAKDOWNS, until=_LONG, driver=driver).run()
-    left = np.flatnonzero(np.isnan(tables.F[JobColumn.FINISH]))
+    left = np.flatnonzero(np.isnan(tables.jobs.finish))
     return Ending(tuple(str(incident) for incident in engine.incidents), tuple(tables.ids[row] for row in left))
 
 

@@ -14,13 +14,12 @@ from typing import Any
 import numpy as np
 
 from gantline.core.arrays import Floats
-from gantline.core.columns import Job
 from gantline.core.errors import GantlineError, NotFoundError, near
 from gantline.core.fields import human_seconds
 from gantline.core.inputs import Action, JobRequest, SetJob, Submit
 from gantline.core.policy import Policy
-from gantline.core.snapshot import Snapshot
-from gantline.core.tables import Tables, tables_behind
+from gantline.core.snapshot import Snapshot, tables_behind
+from gantline.core.tables import Tables
 from gantline.engine.advance import arrive
 from gantline.engine.assembly.run_rules import RunRules
 from gantline.engine.engine import Engine
@@ -188,16 +187,16 @@ class Changed:
             return False  # such a job cannot be meant here
 
     def sized(self, size: int) -> bool:
-        least = min(size, int(self.tables.I[Job.MIN_GPUS, self.row]))
+        least = min(size, int(self.tables.jobs.min_gpus[self.row]))
         return self.starts(lambda engine: engine.apply(JobRequest(self.instant.now, Action.RESIZE, self.job, size, least, size)))
 
     def typed(self, kind: str) -> bool:
         def change(engine: Engine) -> None:
             t = engine.state.tables
-            like = t.options[int(t.I[Job.OPTION_FIRST, self.row])]
-            only = replace(like, type=t.cluster.types.index(kind), gpus=int(t.I[Job.GPUS, self.row]), rate_spread=None, nodes=0)
-            t.I[Job.OPTION_FIRST, self.row], t.I[Job.OPTION_COUNT, self.row] = t.options.append(only), 1
-            t.I[Job.SMALLEST, self.row] = only.gpus
+            like = t.options[int(t.jobs.option_first[self.row])]
+            only = replace(like, type=t.cluster.types.index(kind), gpus=int(t.jobs.gpus[self.row]), rate_spread=None, nodes=0)
+            t.jobs.option_first[self.row], t.jobs.option_count[self.row] = t.options.append(only), 1
+            t.jobs.smallest[self.row] = only.gpus
             engine.state.rebuild()
 
         return self.starts(change)
@@ -230,7 +229,7 @@ def step_changes(snapshot: Snapshot, policy: Policy, place: int, placement: Give
 
 
 def _other_types(tables: Tables, row: int) -> list[str]:
-    first, count = int(tables.I[Job.OPTION_FIRST, row]), int(tables.I[Job.OPTION_COUNT, row])
+    first, count = int(tables.jobs.option_first[row]), int(tables.jobs.option_count[row])
     listed = {tables.cluster.types[tables.options[option].type] for option in range(first, first + count)}
     return [kind for kind in tables.cluster.types if kind not in listed]
 

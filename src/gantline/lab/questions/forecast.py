@@ -10,14 +10,13 @@ from typing import Any, Final
 import numpy as np
 
 from gantline.core.arrays import Bools, Ints
-from gantline.core.columns import Job, Option
 from gantline.core.errors import NotFoundError, near
 from gantline.core.facts import Costs
 from gantline.core.fields import human_seconds
 from gantline.core.inputs import Input
 from gantline.core.policy import Policy
-from gantline.core.snapshot import Snapshot
-from gantline.core.tables import Tables, tables_behind
+from gantline.core.snapshot import Snapshot, tables_behind
+from gantline.core.tables import Tables
 from gantline.lab.questions.newcomers import PastJob, like_the_past
 from gantline.models.uncertainty import Uncertainty
 from gantline.simulator.rollout import Candidate, Futures, Newcomers, rollout
@@ -243,10 +242,10 @@ def known_ahead(snapshot: Snapshot, rolled: Futures, places: Sequence[int]) -> l
 
 def _types(tables: Tables, rows: Ints) -> Bools:
     """Which types of devices each job may have, by (job, type)."""
-    count = tables.I[Job.OPTION_COUNT, rows]
-    option = np.concatenate([np.arange(first, first + some) for first, some in zip(tables.I[Job.OPTION_FIRST, rows], count)])
+    count = tables.jobs.option_count[rows]
+    option = np.concatenate([np.arange(first, first + some) for first, some in zip(tables.jobs.option_first[rows], count)])
     found = np.zeros((len(rows), len(tables.cluster.types)), dtype=np.bool_)
-    found[np.repeat(np.arange(len(rows)), count), tables.options.I[Option.TYPE, option]] = True
+    found[np.repeat(np.arange(len(rows)), count), tables.options.type[option]] = True
     return found
 
 

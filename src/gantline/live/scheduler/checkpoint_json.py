@@ -6,7 +6,6 @@ import math
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from gantline.core.columns import Job
 from gantline.core.grant import Grant
 from gantline.core.inputs import Report, decode_input, encode_input
 from gantline.core.json_reader import Reader
@@ -85,9 +84,9 @@ def _gang_of_list(values: list[Any], tables: Tables) -> LiveGang:
     """As checkpoints of earlier versions have it: without what was asked of it, and on which terms."""
     row, epoch, devices, node, nodes, started, saved, onto, target, saves, done, *further = values
     revision, rest, suspended = further or (1, False, False)
-    wanted = int(tables.I[Job.PHASE, row]) in HOLDS and int(tables.I[Job.EPOCH, row]) == epoch
+    wanted = int(tables.jobs.phase[row]) in HOLDS and int(tables.jobs.epoch[row]) == epoch
     return LiveGang(
-        row, epoch, tuple(devices), node, frozenset(nodes), rate=float(tables.F[Job.RATE, row]), grant=tables.granted.get(row),
+        row, epoch, tuple(devices), node, frozenset(nodes), rate=float(tables.jobs.rate[row]), grant=tables.granted.get(row),
         revision=revision, started=started, saved=saved, onto=onto, target=None if target is None else tuple(target), rest=rest,
         suspended=suspended, saves=saves, saves_done=done, asked=Verb.START if wanted else Verb.STOP,
     )  # fmt: skip
@@ -106,7 +105,7 @@ def _same(grant: Grant, held: Grant | None) -> Grant:
 def encode_ways(ways: OptionRows, rows: Iterable[int]) -> dict[str, Any]:
     """How many options there were, and the ways derived from those of these rows."""
     t = ways.tables
-    own = {int(t.I[Job.OPTION_FIRST, row]) + k for row in rows for k in range(int(t.I[Job.OPTION_COUNT, row]))}
+    own = {int(t.jobs.option_first[row]) + k for row in rows for k in range(int(t.jobs.option_count[row]))}
     kept = [(key, row) for key, row in ways.derived.items() if _base(key) in own]
     entries = [[list(key), encode_option(t.options[row], t.cluster.types) | {"row": row}] for key, row in kept]
     return {"count": len(t.options), "derived": entries}

@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from gantline.core.cluster import Cluster, Node
-from gantline.core.columns import Job as JobColumn
 from gantline.core.columns import elapsed
 from gantline.core.inputs import Action, Fault, Input, JobRequest, News, NodeEvent, Report
 from gantline.core.phases import Phase
@@ -45,7 +44,7 @@ class Endings:
         loop, registry = self.loop, self.registry
         t = loop.state.tables
         for row in loop.reconciler.live:
-            if int(t.I[JobColumn.PHASE, row]) == Phase.COMPLETED and t.ids[row] in registry:
+            if int(t.jobs.phase[row]) == Phase.COMPLETED and t.ids[row] in registry:
                 registry[t.ids[row]].leaving = True
         for job in registry:
             if job.ended:
@@ -86,8 +85,8 @@ class Endings:
         t = self.loop.state.tables
         job, row = self.registry[t.ids[report.row]], report.row
         live = self.loop.reconciler.live.get(row)
-        present = int(t.I[JobColumn.EPOCH, row]) == report.epoch or (live is not None and live.onto == report.epoch)
-        wanted = present and int(t.I[JobColumn.PHASE, row]) in HOLDS
+        present = int(t.jobs.epoch[row]) == report.epoch or (live is not None and live.onto == report.epoch)
+        wanted = present and int(t.jobs.phase[row]) in HOLDS
         if report.news is News.STARTED and wanted:
             self._limit(job, row, report.epoch, at)
         left, job.leaving = ending is not None and job.leaving, ending is None and job.leaving
@@ -118,7 +117,7 @@ class Endings:
             t, row = self.loop.state.tables, self.loop.engine.inputs.rows.of(name)
             if row is None or self.registry[name].ended:
                 return (), ()
-            least = min(int(t.I[JobColumn.MIN_GPUS, row]), gpus)
+            least = min(int(t.jobs.min_gpus[row]), gpus)
             note = Entry("event", {"time": at, "job": name, "event": "resize-refused", "gpus": gpus, "why": why})
             return [JobRequest(at, Action.RESIZE, name, gpus, least, gpus)], [note]
 
@@ -129,25 +128,25 @@ class Endings:
         limit = job.launch.time_limit
         if math.isfinite(limit) and (job.id, epoch) not in self._limited:
             self._limited.add((job.id, epoch))
-            left = max(0.0, limit - float(self.loop.state.tables.F[JobColumn.SERVICE, row]))
+            left = max(0.0, limit - float(self.loop.state.tables.jobs.service[row]))
             self.loop.messages.post_at(now + left, self._over_limit(job, row, epoch))
 
     def limit_changed(self, job: Job) -> None:
         """Apply a new time limit to a running job."""
         t, row = self.loop.state.tables, self.loop.engine.inputs.rows.of(job.id)
-        if row is not None and int(t.I[JobColumn.PHASE, row]) in HOLDS:
-            epoch = int(t.I[JobColumn.EPOCH, row])
+        if row is not None and int(t.jobs.phase[row]) in HOLDS:
+            epoch = int(t.jobs.epoch[row])
             self._limited.add((job.id, epoch))
             self.loop.messages.post(self._over_limit(job, row, epoch))
 
     def _over_limit(self, job: Job, row: int, epoch: int) -> Message:
         def open_(at: float) -> tuple[Sequence[Input], Sequence[Entry]]:
             t = self.loop.state.tables
-            if int(t.I[JobColumn.EPOCH, row]) != epoch or int(t.I[JobColumn.PHASE, row]) not in HOLDS:
+            if int(t.jobs.epoch[row]) != epoch or int(t.jobs.phase[row]) not in HOLDS:
                 return (), ()  # it has ended, or runs anew
             if math.isinf(job.launch.time_limit):
                 return (), ()  # it was lifted
-            had = float(t.F[JobColumn.SERVICE, row]) + elapsed(t.F, t.I, row, at)
+            had = float(t.jobs.service[row]) + elapsed(t.F, t.I, row, at)
             if had < job.launch.time_limit - 1e-3:
                 self.loop.messages.post_at(at + job.launch.time_limit - had, self._over_limit(job, row, epoch))
                 return (), ()
@@ -214,7 +213,7 @@ class Endings:
             return
 
         def open_(at: float) -> tuple[Sequence[Input], Sequence[Entry]]:
-            held = int(self.loop.state.tables.I[JobColumn.HELD, row])
+            held = int(self.loop.state.tables.jobs.held[row])
             if job.ended or not held:
                 return (), ()
             note = Entry("event", {"time": at, "job": job.id, "event": "resize-limit", "why": f"has been resized {job.resizes} times"})

@@ -9,7 +9,6 @@ from concurrent.futures import Future
 from functools import partial
 from typing import Any, TypeVar
 
-from gantline.core.columns import Node
 from gantline.core.errors import RefusedError, UnreachableError
 from gantline.core.inputs import Action, Input, JobRequest, NodeEvent
 from gantline.engine.state import State
@@ -209,4 +208,4 @@ def _stop_all(thread: LoopThread) -> None:
 
 def _nodes_up(state: State) -> list[str]:
     t = state.tables
-    return [node.name for k, node in enumerate(t.cluster.nodes) if t.NI[Node.UP, k] == 1]
+    return [node.name for k, node in enumerate(t.cluster.nodes) if t.nodes.up[k] == 1]

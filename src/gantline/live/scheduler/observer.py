@@ -119,7 +119,7 @@ class Observer:
         new = np.array([row for row in range(self._rows, len(t.ids)) if t.ids[row]], dtype=np.int64)
         self._rows = len(t.ids)
         rows = np.concatenate([self._open, new])
-        self._open = rows[~np.isin(t.I[JobColumn.PHASE, rows], _TERMINAL)]
+        self._open = rows[~np.isin(t.jobs.phase[rows], _TERMINAL)]
         self._seen = t.I[np.ix_(_WATCHED, self._open)]
         engine = self.loop.engine
         arrived = [row for row in self._unseen if reason_of(engine, row) != Reason.ARRIVED]
@@ -133,16 +133,16 @@ class Observer:
         for row in {*self.loop.state.running_rows.tolist(), *holding, *self._holding}:
             self._show(row)
         self._holding = holding
-        self._ending = int(np.isin(t.I[JobColumn.PHASE, list(holding)], _TERMINAL).sum()) if holding else 0
+        self._ending = int(np.isin(t.jobs.phase[list(holding)], _TERMINAL).sum()) if holding else 0
 
     def _entered(self, rows: list[int]) -> None:
         """New rows; of the tasks of an array that were just submitted and wait alike one is looked at."""
         t, registry, live = self.loop.state.tables, self.registry, self.loop.reconciler.live
         alike: dict[tuple[Any, ...], Job] = {}
         for row in rows:
-            job, phase, reason = registry[t.ids[row]], int(t.I[JobColumn.PHASE, row]), int(t.I[JobColumn.REASON, row])
+            job, phase, reason = registry[t.ids[row]], int(t.jobs.phase[row]), int(t.jobs.reason[row])
             fresh = job.launch.array and job.id in self._new and row not in live and reason not in _QUOTA
-            alike_in = (job.launch.array, phase, reason, tuple(sorted(job.holds)), int(t.I[JobColumn.GPUS, row]), _as_asked(job))
+            alike_in = (job.launch.array, phase, reason, tuple(sorted(job.holds)), int(t.jobs.gpus[row]), _as_asked(job))
             key = alike_in if fresh and phase in _WAITS else (row,)
             self._new.discard(job.id)
             known = alike.setdefault(key, job)
@@ -162,8 +162,8 @@ class Observer:
         if not gate.active:
             return
         t = self.loop.state.tables
-        denied = gate.denied[np.isin(t.I[JobColumn.REASON][gate.denied], (Reason.QUOTA, Reason.OVER_QUOTA))]
-        for row in denied[t.I[JobColumn.PHASE][denied] == Phase.PENDING][:_HOLDERS_OF].tolist():
+        denied = gate.denied[np.isin(t.jobs.reason[gate.denied], (Reason.QUOTA, Reason.OVER_QUOTA))]
+        for row in denied[t.jobs.phase[denied] == Phase.PENDING][:_HOLDERS_OF].tolist():
             job, why = registry[t.ids[row]], gate.words(row)
             if job.why != why:
                 job.why = why
@@ -178,30 +178,30 @@ class Observer:
     def _changed(self, row: int) -> None:
         loop, t, now = self.loop, self.loop.state.tables, self.loop.state.now
         job = self.registry[t.ids[row]]
-        phase = Phase(int(t.I[JobColumn.PHASE, row]))
+        phase = Phase(int(t.jobs.phase[row]))
         before = job.state
         job.state, job.reason, job.why = state_of(job, phase, reason_of(loop.engine, row))
         (self._unseen.add if job.state == "pending" and job.reason == "arrived" else self._unseen.discard)(row)
-        if phase is Phase.PENDING and int(t.I[JobColumn.REASON, row]) in (Reason.QUOTA, Reason.OVER_QUOTA):
+        if phase is Phase.PENDING and int(t.jobs.reason[row]) in (Reason.QUOTA, Reason.OVER_QUOTA):
             job.why = loop.engine.quotas.words(row)
-        elif phase is Phase.PENDING and int(t.I[JobColumn.REASON, row]) == Reason.WINDOW:
+        elif phase is Phase.PENDING and int(t.jobs.reason[row]) == Reason.WINDOW:
             job.why = loop.engine.windows.words(row, self.clock.day_and_time)
         live = loop.reconciler.live.get(row)
         if phase is Phase.PENDING and live is not None and live.rest:
             job.state, job.reason, job.why = "suspended", "turn", "stands still until its turn comes again"
         ran = phase is Phase.RUNNING or phase is Phase.COMPLETED  # a short one may have ended before it was observed
-        if ran and math.isnan(job.started) and not math.isnan(t.F[JobColumn.FIRST_START, row]):
-            job.started = float(t.F[JobColumn.FIRST_START, row])
+        if ran and math.isnan(job.started) and not math.isnan(t.jobs.first_start[row]):
+            job.started = float(t.jobs.first_start[row])
             self.endings.started(job)
-        held = int(t.I[JobColumn.HELD, row])
+        held = int(t.jobs.held[row])
         if held and phase is Phase.RUNNING:
             if self._sizes.setdefault(row, held) != held:
                 self.endings.resized(job, row)
             self._sizes[row] = held
         if job.ended and before not in ENDED:
-            job.finished = float(t.F[JobColumn.FINISH, row]) if phase is Phase.COMPLETED else now
+            job.finished = float(t.jobs.finish[row]) if phase is Phase.COMPLETED else now
             job.exit_code = 0 if phase is Phase.COMPLETED else job.exit_code
-            job.served = float(t.F[JobColumn.SERVICE, row])
+            job.served = float(t.jobs.service[row])
             self._sizes.pop(row, None)
             if phase is Phase.COMPLETED:
                 self.registry.took(job)
@@ -217,7 +217,7 @@ class Observer:
         """Record that a job is in another state."""
         state = self.loop.state
         entry = {"time": state.now, "job": job.id, "event": "state", "state": job.state, "reason": job.reason}
-        epoch = int(state.tables.I[JobColumn.EPOCH, row])
+        epoch = int(state.tables.jobs.epoch[row])
         event = {**entry, "epoch": epoch, "devices": list(self._where(row))}
         self.writer.add(Entry("job", job.record()), Entry("event", event))
 

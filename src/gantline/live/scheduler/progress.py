@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from typing import Any
 
-from gantline.core.columns import Job, elapsed
+from gantline.core.columns import elapsed
 from gantline.core.errors import NotFoundError
 from gantline.core.inputs import Action, Input, JobRequest, News, Report
 from gantline.core.phases import Phase
@@ -112,13 +112,13 @@ class Progress:
     ) -> tuple[Sequence[Input], Sequence[Entry]]:
         t = self.loop.state.tables
         job = self.registry[name]
-        if int(t.I[Job.EPOCH, row]) != epoch or int(t.I[Job.PHASE, row]) != Phase.RUNNING:
+        if int(t.jobs.epoch[row]) != epoch or int(t.jobs.phase[row]) != Phase.RUNNING:
             return (), ()
         job.progress = {**job.progress, **{key: value for key, value in values.items() if math.isfinite(value)}, "time": at}
         done, total = values.get("done", math.nan), values.get("total", math.nan)
-        work = float(t.F[Job.DONE, row]) + float(t.F[Job.RATE, row]) * elapsed(t.F, t.I, row, at)
+        work = float(t.jobs.done[row]) + float(t.jobs.rate[row]) * elapsed(t.F, t.I, row, at)
         whole = self._whole(
-            name, epoch, at, work, float(t.F[Job.RATE, row]), done, total, is_known=0.0 < float(t.F[Job.ESTIMATE, row]) < math.inf
+            name, epoch, at, work, float(t.jobs.rate[row]), done, total, is_known=0.0 < float(t.jobs.estimate[row]) < math.inf
         )
         saved = values.get("saved", math.nan)
         asked = False
@@ -134,7 +134,7 @@ class Progress:
             found.append(Report(News.SAVED, row, epoch, at, safe, revision=live.revision if live is not None else 0))
         gpus = int(request.get("gpus", 0))
         sizes = (gpus, int(request.get("min_gpus", gpus)), int(request.get("max_gpus", gpus)))
-        if gpus and sizes != (int(t.I[Job.GPUS, row]), int(t.I[Job.MIN_GPUS, row]), int(t.I[Job.MAX_GPUS, row])):
+        if gpus and sizes != (int(t.jobs.gpus[row]), int(t.jobs.min_gpus[row]), int(t.jobs.max_gpus[row])):
             found.append(JobRequest(at, Action.RESIZE, name, *sizes))
         notes = [Entry("job", job.record())]
         if ends and not job.leaving:

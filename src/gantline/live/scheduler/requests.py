@@ -9,7 +9,6 @@ from concurrent.futures import Future
 from dataclasses import replace
 from typing import Any
 
-from gantline.core.columns import Job as JobColumn
 from gantline.core.errors import NotFoundError, RefusedError, UsageError, near
 from gantline.core.inputs import Action, Input, JobRequest, Reserve, SetJob, SetQueue, Submit, Unreserve
 from gantline.core.phases import Phase
@@ -221,7 +220,7 @@ class Requests:
     def _is_over(self, job: Job) -> bool:
         """Whether it has ended: by the registry, which may be a step behind, or by the engine, which forgets those that have."""
         row = self.loop.engine.inputs.rows.of(job.id)
-        return job.ended if row is None else Phase(int(self.loop.state.tables.I[JobColumn.PHASE, row])).terminal
+        return job.ended if row is None else Phase(int(self.loop.state.tables.jobs.phase[row])).terminal
 
     def _check_not_over(self, job: Job, request: Action) -> None:
         """Refuse what cannot be done to a job that has ended, before it is written down: checkpoints do not contain such a job."""

@@ -16,7 +16,6 @@ from concurrent.futures import Future
 from dataclasses import replace
 from typing import Any
 
-from gantline.core.columns import Job
 from gantline.core.errors import RefusedError
 from gantline.core.inputs import Action, Input, NodeEvent, Report, Reserve, SetQueue, Unreserve, Use, encode_input
 from gantline.core.job_json import KnownRows
@@ -305,7 +304,7 @@ class Scheduler:
         """What the runner needs of a row."""
         t = self.loop.state.tables
         job = self.registry[t.ids[row]]
-        return Task(job.id, job.launch, int(t.I[Job.RESTARTS, row]), job.saved, job.user, self.job_env(job.id))
+        return Task(job.id, job.launch, int(t.jobs.restarts[row]), job.saved, job.user, self.job_env(job.id))
 
     def _write_down(self, at: float, messages: list[Message]) -> None:
         """Write inputs to the store before they are applied."""

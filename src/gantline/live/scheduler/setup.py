@@ -14,14 +14,13 @@ import numpy as np
 from gantline.core import memory as memories
 from gantline.core.cluster import Cluster
 from gantline.core.cluster_now import ClusterNow
-from gantline.core.columns import Job
 from gantline.core.errors import GantlineError, RefusedError
 from gantline.core.job_json import KnownRows
 from gantline.core.phases import Phase
 from gantline.core.queues import Queue, parse_queues, queues_as_text
-from gantline.core.snapshot import Jobs, Snapshot
+from gantline.core.snapshot import Jobs, Snapshot, tables_behind
 from gantline.core.snapshot_json import decode_snapshot, encode_snapshot
-from gantline.core.tables import Tables, tables_behind
+from gantline.core.tables import Tables
 from gantline.engine.assembly.run_rules import RunRules
 from gantline.engine.assembly.spec import RunSpec
 from gantline.engine.engine import Engine
@@ -205,7 +204,7 @@ def _remember(tables: Tables, saved: Mapping[str, Any]) -> None:
     while len(tables.ids) < saved["rows"]:
         tables.add_row("")
     for row, (name, phase) in saved["leaving"].items():
-        tables.ids[int(row)], tables.I[Job.PHASE, int(row)] = name, phase
+        tables.ids[int(row)], tables.jobs.phase[int(row)] = name, phase
 
 
 def _restore(state: State, saved: Mapping[str, Any], instant: Snapshot) -> None:
@@ -213,12 +212,12 @@ def _restore(state: State, saved: Mapping[str, Any], instant: Snapshot) -> None:
     state.decision, state.memory, state.learned = instant.decision, instant.memory, instant.learned
     state.gone = instant.left
     held = {t.ids.index(name): Phase.HELD for name in saved["held"]}
-    t.F[Job.WORK] = math.inf  # not known
+    t.jobs.work[:] = math.inf  # not known
     for row in held:
-        t.I[Job.PHASE, row] = int(Phase.HELD)
+        t.jobs.phase[row] = int(Phase.HELD)
     state.withheld = {**held}
     state.reserve(instant.reservations, rows)
-    inside = np.array([row for row in rows.tolist() if t.I[Job.PHASE, row] != Phase.HELD], dtype=np.int64)
+    inside = np.array([row for row in rows.tolist() if t.jobs.phase[row] != Phase.HELD], dtype=np.int64)
     state.activate(inside)
     state.lists.number[RowCount.NEXT] = state.lists.number[RowCount.HELD] = len(t.ids)
     state.rebuild()
@@ -231,7 +230,7 @@ def _restore_loop(loop: Live, saved: Mapping[str, Any]) -> None:
     engine = loop.engine
     restore_ways(engine.grants.options, saved)
     loop.state.resized, loop.state.to_fit = set(saved.get("resized", ())), set(saved.get("to_fit", ()))
-    engine.preemption_grace.rows = set(np.flatnonzero(loop.state.tables.I[Job.LOCKED]).tolist())  # nothing else locks them here
+    engine.preemption_grace.rows = set(np.flatnonzero(loop.state.tables.jobs.locked).tolist())  # nothing else locks them here
     loop.state.saves = {int(row): (epoch, first) for row, (epoch, first) in saved.get("saves", {}).items()}
     restore_reality(loop.reconciler, saved)
 
@@ -244,7 +243,7 @@ def checkpoint_of(loop: Live, setup: Setup, born: float, known: KnownRows | None
     state, t = loop.state, loop.state.tables
     if not state.all_arrived:
         raise RefusedError("a submitted job has not arrived yet", where="checkpoint")
-    phases = t.I[Job.PHASE, : len(t.ids)]
+    phases = t.jobs.phase[: len(t.ids)]
     kept_out = np.flatnonzero(phases == Phase.HELD).tolist()
     held = [row for row in kept_out if state.withheld.get(row) is Phase.HELD]
     rows = np.array(sorted({*state.rows.tolist(), *kept_out}), dtype=np.int64)
@@ -276,7 +275,7 @@ def checkpoint_of(loop: Live, setup: Setup, born: float, known: KnownRows | None
     for job in shown["jobs"]:
         if job.get("phase") == "held":
             del job["phase"]
-    leaving = {str(row): [t.ids[row], int(t.I[Job.PHASE, row])] for row in loop.reconciler.live if row not in place}
+    leaving = {str(row): [t.ids[row], int(t.jobs.phase[row])] for row in loop.reconciler.live if row not in place}
     return {
         "version": VERSION,
         "agenda": loop.agenda.to_json(),

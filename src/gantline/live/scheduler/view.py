@@ -11,8 +11,7 @@ from typing import Any, Generic, TypeAlias, TypeVar
 import numpy as np
 
 from gantline.core.arrays import Floats, Ints
-from gantline.core.columns import Device, Node
-from gantline.core.columns import Job as JobColumn
+from gantline.core.columns import Node
 from gantline.core.phases import PENDING, Phase
 from gantline.core.reasons import Reason, sentence, slug
 from gantline.core.tables import Tables
@@ -47,18 +46,18 @@ def standing_of(engine: Engine, version: int) -> QueueNow:
     state, t = engine.state, engine.state.tables
     free, all_ = {}, {}
     for number, kind in enumerate(t.cluster.types):
-        here = t.NI[Node.TYPE] == number
-        free[kind], all_[kind] = int(t.NI[Node.FREE, here].sum()), int(t.NI[Node.GPUS, here].sum())
+        here = t.nodes.type == number
+        free[kind], all_[kind] = int(t.nodes.free[here].sum()), int(t.nodes.gpus[here].sum())
     return QueueNow(version, state.waiting_rows.copy(), t.ids, engine.ranks, free, all_)
 
 
 def reason_of(engine: Engine, row: int) -> int:
     """Why a row waits. A policy's walk may end before it reaches a row; the reason of such a row is known all the same."""
     state, t = engine.state, engine.state.tables
-    code = int(t.I[JobColumn.REASON, row])
-    if code not in _UNSEEN or int(t.I[JobColumn.PHASE, row]) != PENDING or not engine.decided_at >= float(t.F[JobColumn.SINCE, row]):
+    code = int(t.jobs.reason[row])
+    if code not in _UNSEEN or int(t.jobs.phase[row]) != PENDING or not engine.decided_at >= float(t.jobs.since[row]):
         return code
-    if not engine.ranks or math.isinf(t.F[JobColumn.KEY, row]):
+    if not engine.ranks or math.isinf(t.jobs.key[row]):
         return int(Reason.DEFERRED)
     return int(Reason.PRIORITY if state.SI[Switch.PREEMPT] else Reason.RESOURCES)
 
@@ -191,20 +190,20 @@ def _waits_for(job: Job) -> str:
 
 def job_view(job: Job, tables: Tables, row: int, now: float, where: tuple[str, ...]) -> JobView:
     """The job as its row stands."""
-    F, I = tables.F, tables.I
-    phase = Phase(int(I[JobColumn.PHASE, row]))
-    ran = max(0.0, now - float(F[JobColumn.SINCE, row])) if phase is Phase.RUNNING else 0.0
+    jobs = tables.jobs
+    phase = Phase(int(jobs.phase[row]))
+    ran = max(0.0, now - float(jobs.since[row])) if phase is Phase.RUNNING else 0.0
     grant = tables.granted.get(row)
     batch = grant.assignment.batch if grant is not None else 0
     return JobView(
-        id=job.id, name=str(job.spec.get("name", "")), user=job.user, queue=tables.queues[int(I[JobColumn.QUEUE, row])],
+        id=job.id, name=str(job.spec.get("name", "")), user=job.user, queue=tables.queues[int(jobs.queue[row])],
         state=job.state, reason=job.reason, why=job.why,
-        gpus=int(I[JobColumn.GPUS, row]), min_gpus=int(I[JobColumn.MIN_GPUS, row]), max_gpus=int(I[JobColumn.MAX_GPUS, row]),
-        devices=where, priority=float(F[JobColumn.PRIORITY, row]), submitted=job.submitted,
+        gpus=int(jobs.gpus[row]), min_gpus=int(jobs.min_gpus[row]), max_gpus=int(jobs.max_gpus[row]),
+        devices=where, priority=float(jobs.priority[row]), submitted=job.submitted,
         started=None if math.isnan(job.started) else job.started, finished=None if math.isnan(job.finished) else job.finished,
-        exit_code=job.exit_code, epoch=int(I[JobColumn.EPOCH, row]), restarts=int(I[JobColumn.RESTARTS, row]), failures=job.failures,
-        service=float(F[JobColumn.SERVICE, row]) + ran, work=float(F[JobColumn.DONE, row]) + ran * float(F[JobColumn.RATE, row]),
-        estimate=float(F[JobColumn.ESTIMATE, row]) if job.is_estimated and math.isfinite(F[JobColumn.ESTIMATE, row]) else None,
+        exit_code=job.exit_code, epoch=int(jobs.epoch[row]), restarts=int(jobs.restarts[row]), failures=job.failures,
+        service=float(jobs.service[row]) + ran, work=float(jobs.done[row]) + ran * float(jobs.rate[row]),
+        estimate=float(jobs.estimate[row]) if job.is_estimated and math.isfinite(jobs.estimate[row]) else None,
         array=job.launch.array, held=tuple(sorted(job.holds)), lines=job.lines, progress=MappingProxyType(dict(job.progress)),
         stop=phase.terminal or phase in (Phase.CHECKPOINTING, Phase.STOPPING, Phase.HELD),
         batch=int(batch) if batch else None, row=row, resizes=job.resizes, labels=job.spec.get("labels", {}),
@@ -346,7 +345,7 @@ class NodeViews:
 
 def _facts(t: Tables, occupants: Mapping[int, Collection[int]]) -> list[Facts]:
     count = t.D.shape[1]
-    up = (t.NI[Node.UP, t.D[Device.NODE]] == 1) & ((t.D[Device.CLOSED] == 0) | np.isin(np.arange(count), list(t.kept_free)))
+    up = (t.nodes.up[t.devices.node] == 1) & ((t.devices.closed == 0) | np.isin(np.arange(count), list(t.kept_free)))
     found: list[Facts] = [(is_up, _IDLE, ()) for is_up in up.tolist()]
     for device, rows in occupants.items():
         found[device] = (found[device][0], frozenset(rows), ())
@@ -358,7 +357,7 @@ def _facts(t: Tables, occupants: Mapping[int, Collection[int]]) -> list[Facts]:
 
 
 def _view(t: Tables, device: int, facts: Facts) -> DeviceView:
-    number = int(t.D[Device.NODE, device])
+    number = int(t.devices.node[device])
     node, (is_up, rows, windows) = t.cluster.nodes[number], facts
     name = f"{node.name}:{device - int(t.cluster.first_device[number])}"
     return DeviceView(name, node.type, node.name, is_up, tuple(sorted(t.ids[row] for row in rows)), windows)

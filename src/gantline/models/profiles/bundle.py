@@ -17,7 +17,7 @@ from typing import Any, Literal
 
 from gantline.core.errors import NotFoundError, UsageError, near
 from gantline.core.json_reader import Reader
-from gantline.core.policy import Estimate, Source
+from gantline.models.model import Estimate, Source
 from gantline.models.sharing.throughput_table import ThroughputTable
 
 #: 97.5 % quantiles of Student's t by degrees of freedom; from eleven on the last one serves

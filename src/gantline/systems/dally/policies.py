@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 
 from gantline.core.cluster import Cluster
-from gantline.core.columns import Option
 from gantline.core.plan import Assignments, Plan
 from gantline.core.policy import Policy, parameter
 from gantline.core.snapshot import Snapshot
@@ -207,7 +206,7 @@ class DelayedGangs:
         if len(nodes) < 2:
             return 1.0
         first = int(jobs.option_first[job])
-        rate, spread = snapshot.options.F[Option.RATE, first], snapshot.options.F[Option.RATE_SPREAD, first]
+        rate, spread = snapshot.options.rate[first], snapshot.options.rate_spread[first]
         return float(rate / spread) if rate > 0.0 and spread > 0.0 else 1.0
 
     def cost_of_move(self, k: int) -> float:

@@ -10,8 +10,8 @@ from typing import Any
 
 import yaml
 
-from gantline.core.cluster import NO_BANDWIDTHS, Bandwidths, Cluster, Link, Node, check_links
-from gantline.core.cluster_spec import add_machine, check_size, grown, parse_cluster, racks_of
+from gantline.core.cluster import NO_BANDWIDTHS, TREE, Bandwidths, Cluster, Link, Node, check_links
+from gantline.core.cluster_spec import GROUP, LINKS, add_machine, check_size, parse_cluster, racks_of
 from gantline.core.errors import GantlineError, NotFoundError, TraceError, UsageError, near
 from gantline.core.fields import seconds
 from gantline.core.inputs import KINDS, NodeEvent
@@ -90,6 +90,24 @@ def grown_cluster(text: str, share: float) -> str:
         fix = "name the larger cluster yourself: --also FILE"
         raise UsageError("how a larger one is wired is not known", where=f"cluster '{text}'", fix=fix)
     return grown(short_form(cluster), share)
+
+
+def grown(text: str, share: float) -> str:
+    """The short specification with more nodes of every group: a tenth more of ``4x8,k80:20x4`` is ``5x8,k80:22x4``."""
+    parts = []
+    for part in text.split(","):
+        if part.strip().startswith((LINKS, TREE)):
+            parts.append(part.strip())
+            continue
+        group = GROUP.match(part.strip())
+        if not group:
+            raise UsageError(
+                f"'{part.strip()}' cannot be grown", where=f"cluster '{text}'", fix="name the larger cluster yourself: --also FILE"
+            )
+        start, end = group.span("nodes")
+        more = math.ceil(int(group["nodes"]) * (1.0 + share) - 1e-9)
+        parts.append(f"{part.strip()[:start]}{more}{part.strip()[end:]}")
+    return ",".join(parts)
 
 
 def short_form(cluster: Cluster) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cache
 
 from gantline.core.errors import NotFoundError, near
-from gantline.core.topology import DOUBLE, SINGLE, LinkGraph, graph_of_pairs
+from gantline.core.topology import DOUBLE, SINGLE, GpuLink, LinkGraph
 
 #: name -> GPUs, how many share a root of the bus, NVLinks by class and GB/s; the bus connects all other pairs
 _SERVERS: dict[str, tuple[int, int, dict[tuple[int, float], str]]] = {
@@ -57,4 +57,6 @@ def find_topology(name: str) -> LinkGraph:
     if name not in _SERVERS:
         raise NotFoundError(f"no topology '{name}'", where="--topology", fix=f"{near(name, _SERVERS)}; or FILE.csv with links")
     gpus, group, links = _SERVERS[name]
-    return graph_of_pairs(gpus, links, group)
+    listed = [(pair.partition("-"), gbps, kind) for (kind, gbps), pairs in links.items() for pair in pairs.split()]
+    edges = [GpuLink(a, b, gbps, kind) for (a, _, b), gbps, kind in listed]
+    return LinkGraph.of([str(number + 1) for number in range(gpus)], edges, "topology", group).with_bus()

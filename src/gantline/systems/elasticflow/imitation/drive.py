@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from gantline.core.columns import Job, Option
 from gantline.core.errors import RefusedError, UsageError
 from gantline.core.phases import Phase
 from gantline.core.reasons import Reason
@@ -67,7 +66,7 @@ def _drive_rigid(simulation: Simulation, trace: Trace) -> dict[str, Any]:
 def read_rigid_jobs(tables: Tables, trace: Trace) -> RigidJobs:
     """Sizes and durations as they were asked for; speeds at that size, for Themis."""
     known = read_jobs(tables, trace, False)
-    size = tables.I[Job.GPUS].copy()
+    size = tables.jobs.gpus.copy()
     duration = trace.frame["duration"].cast(pl.Float64).to_numpy().astype(np.float64)
     level = np.minimum(np.log2(size).astype(np.int64), _LEVELS - 1)
     found = known.speed[np.arange(len(size)), level]
@@ -91,7 +90,7 @@ def _refuse_what_never_runs(name: str, tables: Tables, jobs: RigidJobs, per_node
 
 def read_jobs(tables: Tables, trace: Trace, knee: bool) -> ElasticFlowJobs:
     """Iterations, speeds and limits: exactly those of an imported trace, else from the options."""
-    F, rows = tables.F, tables.F.shape[1]
+    rows, jobs = tables.F.shape[1], tables.jobs
     speed = np.zeros((rows, _LEVELS))
     exact = {"throughputs", "work"} <= set(trace.frame.columns)
     if exact:
@@ -101,9 +100,9 @@ def read_jobs(tables: Tables, trace: Trace, knee: bool) -> ElasticFlowJobs:
                 size, _, value = part.partition("=")
                 speed[row, int(size).bit_length() - 1] = float(value)
     else:
-        work = F[Job.WORK].copy()
-        owner = np.repeat(np.arange(rows), tables.I[Job.OPTION_COUNT])
-        for row, size, rate in zip(owner.tolist(), tables.options.I[Option.GPUS].tolist(), tables.options.F[Option.RATE].tolist()):
+        work = jobs.work.copy()
+        owner = np.repeat(np.arange(rows), tables.jobs.option_count)
+        for row, size, rate in zip(owner.tolist(), tables.options.gpus.tolist(), tables.options.rate.tolist()):
             if size > 0 and size & (size - 1) == 0:
                 speed[row, size.bit_length() - 1] = rate
     able = speed > 0.0
@@ -117,8 +116,8 @@ def read_jobs(tables: Tables, trace: Trace, knee: bool) -> ElasticFlowJobs:
             limit = trace.frame["scale_limit"].cast(pl.Int64).to_numpy()
             fits = able & (2 ** np.arange(_LEVELS) <= limit[:, None])
             top = np.where(fits.any(axis=1), _LEVELS - 1 - np.argmax(fits[:, ::-1], axis=1), top)
-    deadline = np.where(np.isnan(F[Job.DEADLINE]), np.inf, F[Job.DEADLINE])
-    return ElasticFlowJobs(F[Job.ARRIVAL].copy(), deadline, work, speed, top.astype(np.int64))
+    deadline = np.where(np.isnan(jobs.deadline), np.inf, jobs.deadline)
+    return ElasticFlowJobs(jobs.arrival.copy(), deadline, work, speed, top.astype(np.int64))
 
 
 def _refuse_other_overhead(policy: DeadlinePolicy, chosen: DeadlinePolicy) -> None:
@@ -175,8 +174,8 @@ def _write_log(simulation: Simulation, found: ElasticFlowOutcome) -> None:
     t = simulation.state.tables
     calendar, intervals = DeviceCalendar(t.D.shape[1]), []
     for row, begin, end, first, gpus in sorted(found.spans, key=lambda span: (span.start, span.job)):
-        option = int(t.I[Job.OPTION_FIRST, row])
-        option += int(np.argmax(t.options.I[Option.GPUS, option : option + int(t.I[Job.OPTION_COUNT, row])] == gpus))
+        option = int(t.jobs.option_first[row])
+        option += int(np.argmax(t.options.gpus[option : option + int(t.jobs.option_count[row])] == gpus))
         devices = range(first, first + gpus) if first >= 0 else calendar.take(gpus, begin, end)
         reason = Reason.FINISHED if end == found.ended[row] else Reason.RESIZED
         intervals.append(HeldInterval(row, begin, end, devices, reason, option))

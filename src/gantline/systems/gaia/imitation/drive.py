@@ -10,7 +10,6 @@ import numpy as np
 import polars as pl
 
 from gantline.core.arrays import Floats, Ints
-from gantline.core.columns import Job
 from gantline.core.errors import RefusedError
 from gantline.core.reasons import Reason
 from gantline.engine.drivers.simulation import Simulation
@@ -98,7 +97,7 @@ def write_result(simulation: Simulation, jobs: GaiaJobs, rows: GaiaRows) -> None
     state.now = float(end.max(initial=0)) * TICK
     reason = np.where(np.isclose(end * TICK, finish[rows.job]), int(Reason.FINISHED), int(Reason.PREEMPTED))
     write_log(
-        simulation, row=rows.job, option=t.I[Job.OPTION_FIRST][rows.job], reason=reason, begin=rows.start * TICK, end=end * TICK,
+        simulation, row=rows.job, option=t.jobs.option_first[rows.job], reason=reason, begin=rows.start * TICK, end=end * TICK,
         gpus=np.zeros(len(rows.job), dtype=np.int64), devices=np.zeros(0, dtype=np.int64), node=0,
     )  # fmt: skip
     simulation.pieces = rows.frame(t.ids)

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from gantline.core.arrays import Floats, Ints
-from gantline.core.columns import Device, Job, Node, Option
+from gantline.core.columns import Job
 from gantline.core.errors import RefusedError
 from gantline.core.memory import decode, encode
 from gantline.core.policy import parameters
@@ -86,13 +86,13 @@ def set_up(simulation: Simulation) -> GavelSetup:
     model = tables.performance if isinstance(tables.performance, ThroughputModel) else None
     rows = tables.F.shape[1]
     if model is None:
-        key, steps = np.zeros(rows, dtype=np.int64), tables.F[Job.WORK].copy()
-        speed = across = np.where(option >= 0, tables.options.F[Option.RATE][option], 0.0)
+        key, steps = np.zeros(rows, dtype=np.int64), tables.jobs.work.copy()
+        speed = across = np.where(option >= 0, tables.options.rate[option], 0.0)
         nothing = np.zeros((1, 1, len(code)))
         pairs = GavelPairs(nothing, nothing, nothing)
     else:
         place = model.rows(tables.ids)
-        key, steps = model.key[place], (model.unit[place] * tables.F[Job.WORK] if tables.steps is None else tables.steps.copy())
+        key, steps = model.key[place], (model.unit[place] * tables.jobs.work if tables.steps is None else tables.steps.copy())
         speed, across = (np.where(option >= 0, alone[key][:, code], 0.0) for alone in (model.alone, model.alone_across))
         pairs = _pairs(policy, model, place, code, state.seed)
     low, high = simulation.track or (0, rows)
@@ -105,7 +105,7 @@ def set_up(simulation: Simulation) -> GavelSetup:
     rules = GavelRules(low, high, policy.leaves_idle, packs, policy.aware, policy.is_artifact, model is not None and model.across)
     order = np.array([types.index(names[j]) for j in policy.fixed_order(names) if names[j] in types], dtype=np.int64)
     extras = policy.extras(types, tables.ids, users, queues, state.facts.prices)
-    return GavelSetup(policy, types, rules, jobs, pairs, _devices(tables, code), tables.F[Job.WEIGHT].copy(), extras, order)
+    return GavelSetup(policy, types, rules, jobs, pairs, _devices(tables, code), tables.jobs.weight.copy(), extras, order)
 
 
 def _checked(simulation: Simulation) -> GavelPolicy:
@@ -125,16 +125,12 @@ def _checked(simulation: Simulation) -> GavelPolicy:
 
 def _options(tables: Tables) -> Ints:
     """For every job and device code the row of its option with the gang it asks for; -1: none."""
-    I, table = tables.I, tables.options
-    owner = np.repeat(np.arange(I.shape[1]), I[Job.OPTION_COUNT])
-    row = (
-        np.arange(len(owner))
-        - np.repeat(np.cumsum(I[Job.OPTION_COUNT]) - I[Job.OPTION_COUNT], I[Job.OPTION_COUNT])
-        + I[Job.OPTION_FIRST][owner]
-    )
+    I, table, jobs = tables.I, tables.options, tables.jobs
+    owner = np.repeat(np.arange(I.shape[1]), jobs.option_count)
+    row = np.arange(len(owner)) - np.repeat(np.cumsum(jobs.option_count) - jobs.option_count, jobs.option_count) + jobs.option_first[owner]
     found = np.full((I.shape[1], len(tables.cluster.types)), -1, dtype=np.int64)
-    fits = table.I[Option.GPUS][row] == I[Job.GPUS][owner]
-    found[owner[fits][::-1], table.I[Option.TYPE][row[fits]][::-1]] = row[fits][::-1]
+    fits = table.gpus[row] == jobs.gpus[owner]
+    found[owner[fits][::-1], table.type[row[fits]][::-1]] = row[fits][::-1]
     return found
 
 
@@ -152,12 +148,12 @@ def _pairs(policy: GavelPolicy, model: ThroughputModel, place: Ints, code: Ints,
 
 def _devices(tables: Tables, code: Ints) -> GavelDevices:
     """Devices type by type, in the cluster's order within a type."""
-    kind = tables.NI[Node.TYPE][tables.D[Device.NODE]]
+    kind = tables.nodes.type[tables.devices.node]
     name = np.concatenate([np.flatnonzero(kind == j) for j in code]).astype(np.int64)
     capacity = np.array([(kind == j).sum() for j in code], dtype=np.int64)
     types = len(code)
     return GavelDevices(
-        capacity, np.concatenate(([0], np.cumsum(capacity)[:-1])).astype(np.int64), tables.D[Device.NODE][name], name, np.zeros(types),
+        capacity, np.concatenate(([0], np.cumsum(capacity)[:-1])).astype(np.int64), tables.devices.node[name], name, np.zeros(types),
         np.zeros(types), np.zeros(types), np.zeros(types, dtype=np.int64), np.zeros(len(name), dtype=np.int64),
     )  # fmt: skip
 

@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from gantline.core.arrays import Bools, Floats, Ints
-from gantline.core.columns import Option
 from gantline.core.errors import UsageError
 from gantline.core.plan import ASSIGNMENT_DEFAULTS, Assignments, Plan
 from gantline.core.snapshot import Jobs, Snapshot
@@ -80,7 +79,7 @@ def _variants(snapshot: Snapshot) -> tuple[Ints, Ints, Floats]:
     owner = np.repeat(np.arange(len(jobs)), count)
     place = np.arange(len(owner)) - np.repeat(np.cumsum(count) - count, count)
     row = jobs.option_first[owner] + place
-    gpus = table.I[Option.GPUS][row]
+    gpus = table.gpus[row]
     scale = np.array(jobs.gpus)
     for job in np.flatnonzero(~np.isin(np.arange(len(jobs)), owner[gpus == scale[owner]]) | (scale == 0)):
         own = gpus[owner == job]
@@ -92,9 +91,9 @@ def _variants(snapshot: Snapshot) -> tuple[Ints, Ints, Floats]:
     fits = np.flatnonzero(gpus == scale[owner])[::-1]  # backwards, so that the first of several stays
     option = np.full((len(jobs), len(snapshot.cluster.types)), -1, dtype=np.int64)
     rate = np.zeros(option.shape)
-    kind = table.I[Option.TYPE][row]
+    kind = table.type[row]
     option[owner[fits], kind[fits]] = place[fits]
-    rate[owner[fits], kind[fits]] = table.F[Option.RATE][row[fits]]
+    rate[owner[fits], kind[fits]] = table.rate[row[fits]]
     return scale, option, rate
 
 
@@ -103,7 +102,7 @@ def _variants(snapshot: Snapshot) -> tuple[Ints, Ints, Floats]:
 
 def on_devices(snapshot: Snapshot) -> Bools:
     """Which jobs have a way to run on devices."""
-    jobs, gpus = snapshot.jobs, snapshot.options.I[Option.GPUS]
+    jobs, gpus = snapshot.jobs, snapshot.options.gpus
     if gpus.all():
         return np.ones(len(jobs), dtype=bool)
     return np.array([gpus[first : first + count].any() for first, count in zip(jobs.option_first, jobs.option_count)], dtype=bool)

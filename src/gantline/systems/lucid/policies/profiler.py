@@ -10,7 +10,6 @@ import numpy as np
 
 from gantline.core.arrays import Bools, Ints
 from gantline.core.columns import FREE
-from gantline.core.columns import Option as OptionColumn
 from gantline.core.options import Option, OptionTable
 from gantline.core.snapshot import Snapshot
 
@@ -93,8 +92,8 @@ class ProfilerShare:
         room = np.zeros(max(free_devices.kind, default=0) + 1, dtype=np.int64)
         for node in self.own:
             room[free_devices.kind[node]] += free_devices.node_gpus[node]
-        gpus = options.I[OptionColumn.GPUS][rows]
-        return np.asarray((gpus > 0) & (gpus <= room[options.I[OptionColumn.TYPE][rows]]))
+        gpus = options.gpus[rows]
+        return np.asarray((gpus > 0) & (gpus <= room[options.type[rows]]))
 
     @property
     def nodes(self) -> tuple[int, ...]:

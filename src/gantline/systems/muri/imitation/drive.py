@@ -7,7 +7,6 @@ import math
 import numpy as np
 
 from gantline.core.cluster import Cluster
-from gantline.core.columns import Job
 from gantline.core.errors import RefusedError
 from gantline.core.policy import Policy
 from gantline.core.reasons import Reason
@@ -79,7 +78,7 @@ def _write(simulation: Simulation, jobs: list[MuriJob], lives: MuriLives) -> Non
         restarts=restarts,
         done=[1.0 - job.left / job.iterations for job in jobs],
     )
-    t.I[Job.PREEMPTIONS] = preempted
+    t.jobs.preemptions[:] = preempted
     t.rate_changes = np.array([job.changes for job in jobs], dtype=np.int64)
     simulation.state.now = lives.now
     write_intervals(simulation, reversed(intervals))

@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from gantline.core.columns import Job, Option
 from gantline.core.reasons import Reason
 from gantline.engine.drivers.simulation import Simulation
 from gantline.engine.imitations.intervals import DeviceCalendar, HeldInterval, write_intervals, write_jobs
@@ -204,6 +203,6 @@ def _intervals(simulation: Simulation, rounds: SiaRounds) -> Iterator[HeldInterv
 def _option(simulation: Simulation, row: int, kind: int) -> int:
     """The option of that type, which is listed once per type whatever the size."""
     t = simulation.state.tables
-    first, count = int(t.I[Job.OPTION_FIRST, row]), int(t.I[Job.OPTION_COUNT, row])
-    kinds = t.options.I[Option.TYPE, first : first + count].tolist()
+    first, count = int(t.jobs.option_first[row]), int(t.jobs.option_count[row])
+    kinds = t.options.type[first : first + count].tolist()
     return first + (kinds.index(kind) if kind in kinds else 0)

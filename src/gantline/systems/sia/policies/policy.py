@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from gantline.core.arrays import Bools, Floats, Ints
-from gantline.core.columns import Option
 from gantline.core.phases import PENDING, RUNNING, STARTING
 from gantline.core.plan import Assignments, Plan
 from gantline.core.policy import Policy, parameter
@@ -51,7 +50,7 @@ def read_variants(snapshot: Snapshot, reserved: Bools) -> SiaVariants:
     owner, row = _listed(snapshot)
     ranged = np.flatnonzero((snapshot.jobs.min_gpus < snapshot.jobs.max_gpus) & ~reserved)
     more_owner, more_kind, more_gpus, more_rate = _in_ranges(snapshot, ranged)
-    kind, gpus = np.concatenate([table.I[Option.TYPE, row], more_kind]), np.concatenate([table.I[Option.GPUS, row], more_gpus])
+    kind, gpus = np.concatenate([table.type[row], more_kind]), np.concatenate([table.gpus[row], more_gpus])
     width = int(gpus.max(initial=0)) + 1  # type and count as one number: pairs take NumPy ten times as long
     found, column = np.unique(kind * width + gpus, return_inverse=True)
     group, count = found // width, found % width
@@ -62,7 +61,7 @@ def read_variants(snapshot: Snapshot, reserved: Bools) -> SiaVariants:
     cells = np.concatenate([owner, more_owner])[::-1], column[::-1]  # the first of several alike
     offered[cells] = True
     option[cells] = np.concatenate([row, np.full(len(more_owner), DERIVED)])[::-1]
-    rate[cells] = np.concatenate([table.F[Option.RATE, row], more_rate])[::-1]
+    rate[cells] = np.concatenate([table.rate[row], more_rate])[::-1]
     capacity = snapshot.cluster.capacity.astype(np.float64)
     ones = np.ones(len(found), dtype=np.int64)
     return SiaVariants(Configurations((), group, ones, count, ones == 1, use, capacity), offered, option, rate)

@@ -15,7 +15,6 @@ from typing import Any
 import numpy as np
 
 from gantline.core.arrays import Floats, Ints
-from gantline.core.columns import Option
 from gantline.models.model import overrides
 from gantline.policies.elastic.pools import Pool
 
@@ -151,8 +150,8 @@ def slower_across(pool: Pool) -> Floats:
     count = pool.of(jobs.option_count)
     owner = np.repeat(np.arange(len(pool)), count)
     row = np.arange(len(owner)) + np.repeat(pool.of(jobs.option_first) - np.cumsum(count) + count, count)
-    rate, spread = options.F[Option.RATE, row], options.F[Option.RATE_SPREAD, row]
-    mine = np.flatnonzero((options.I[Option.TYPE, row] == pool.kind) & (rate > 0.0))
+    rate, spread = options.rate[row], options.rate_spread[row]
+    mine = np.flatnonzero((options.type[row] == pool.kind) & (rate > 0.0))
     found = np.ones(len(pool))
     if len(mine):
         first = np.flatnonzero(np.diff(owner[mine], prepend=-1))

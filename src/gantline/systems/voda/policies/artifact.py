@@ -13,7 +13,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gantline.core.arrays import Floats, Ints
-from gantline.core.columns import Option
 from gantline.core.jit import compiled
 from gantline.policies.elastic.policies import CROWD, in_order, order_by
 from gantline.policies.elastic.pools import Pool
@@ -73,8 +72,8 @@ def _dense(pool: Pool, places: Ints, width: int) -> Floats:
     jobs, options, speed = pool.snapshot.jobs, pool.snapshot.options, np.zeros((len(places), width))
     for place, job in enumerate(places.tolist()):
         own = slice(jobs.option_first[job], jobs.option_first[job] + jobs.option_count[job])
-        here = options.I[Option.TYPE, own] == pool.kind
-        size, rate = options.I[Option.GPUS, own][here], options.F[Option.RATE, own][here]
+        here = options.type[own] == pool.kind
+        size, rate = options.gpus[own][here], options.rate[own][here]
         known = (size > 0) & (size < width)
         if len(size) == 1 and known[0] and jobs.min_gpus[job] < jobs.max_gpus[job]:
             speed[place] = np.arange(width) * (rate[0] / size[0])
