@@ -6,7 +6,7 @@ read; it is valid during `decide`. `rows` are numbers that a job keeps for life,
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,6 +16,7 @@ from gantline.core.arrays import Bools, Floats, Ints
 from gantline.core.columns import Job
 from gantline.core.columns import Option as OptionColumn
 from gantline.core.estimates import HIGH, LOW
+from gantline.core.gather import MOVING
 from gantline.core.grant import Grant
 from gantline.core.options import Option
 from gantline.core.phases import CHECKPOINTING, RUNNING, STARTING
@@ -64,6 +65,12 @@ class Jobs:
         self._cache: dict[Any, NDArray[Any]] = {}
         self._held: list[tuple[int, ...]] | None = None
 
+    def refresh(self, now: float, known: Mapping[int, Floats | Ints]) -> Collection[object]:
+        """Stand for another instant, at which `rows` have these columns; what is read from now on is noted in what this returns."""
+        self._rows, self._now, self._held = self.rows, now, None
+        self._cache = dict(known)
+        return self._cache
+
     def __len__(self) -> int:
         return len(self.rows)
 
@@ -79,8 +86,11 @@ class Jobs:
             found = self._cache[~column] = self._lent.ints(column, self._rows)
         return found
 
-    def _moving(self, which: int) -> Floats:
-        return self._made(("m", which), lambda: self._lent.moving(which, self._rows, self._now))
+    def _moving(self, column: int) -> Floats:
+        found = self._cache.get(MOVING + column)
+        if found is None:
+            found = self._cache[MOVING + column] = self._lent.moving(column, self._rows, self._now)
+        return found
 
     def _made(self, name: Any, make: Callable[[], NDArray[Any]]) -> NDArray[Any]:
         """A column computed from others, once."""
@@ -118,12 +128,7 @@ class Jobs:
     attained = _MovingColumn(Job.SERVICE, "Seconds run so far.")
     attained_gpu = _MovingColumn(Job.GPUTIME, "GPU-seconds run so far.")
     done = _MovingColumn(Job.DONE, "Work done so far.")
-
-    @property
-    def waiting(self) -> Floats:
-        """Seconds since a job that does not run began to wait; zero for those that run."""
-        return self._made("waiting", lambda: np.where(self.running, 0.0, np.maximum(self._now - self._float(Job.SINCE), 0.0)))
-
+    waiting = _MovingColumn(Job.SINCE, "Seconds since a job that does not run began to wait; zero for those that run.")
     first_start = _FloatColumn(Job.FIRST_START, "First time it was given devices; NaN: never.")
     last_start = _FloatColumn(Job.LAST_START, "Start of the present or last run; NaN: it never ran.")
     restarts = _IntColumn(Job.RESTARTS, "How often it has started again.")
@@ -146,10 +151,7 @@ class Jobs:
         known = self._lent.metric(name, self._rows)
         return np.where(np.isnan(known), self.estimate, known)
 
-    @property
-    def remaining(self) -> Floats:
-        """Estimated remaining work: seconds at the speed of the request. Never below zero."""
-        return self._made("remaining", lambda: np.maximum(self._moving(Job.ESTIMATE), 0.0))
+    remaining = _MovingColumn(Job.ESTIMATE, "Estimated remaining work: seconds at the speed of the request. Never below zero.")
 
     # --- where it stands --------------------------------------------------------------------------------------------
     phase = _IntColumn(Job.PHASE, "Where it stands, see `gantline.core.phases.Phase`.")
@@ -170,10 +172,7 @@ class Jobs:
     held = _IntColumn(Job.HELD, "Devices held now.")
     nodes_held = _IntColumn(Job.SPREAD, "Nodes that its gang spans now.")
 
-    @property
-    def rate(self) -> Floats:
-        """Work per second now; zero for those that do not run."""
-        return self._made("rate", lambda: np.where(self.running, self._float(Job.RATE), 0.0))
+    rate = _MovingColumn(Job.RATE, "Work per second now; zero for those that do not run.")
 
     @property
     def locked(self) -> Bools:
