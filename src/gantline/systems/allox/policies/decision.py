@@ -16,13 +16,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import ceil, inf
+from typing import NamedTuple
 
 import numpy as np
 
 from gantline.core.arrays import Bools, Floats, Ints
 from gantline.core.errors import UsageError
+from gantline.core.host_resources import SLACK
+from gantline.core.jit import compiled_from_zero as compiled
+from gantline.core.jit import kernel_from_zero as kernel
 from gantline.systems.allox.policies.baselines import fits
-from gantline.systems.allox.policies.matching import FORBIDDEN, TICKS, State, match, to_ticks
+from gantline.systems.allox.policies.matching import FORBIDDEN, TICKS, State, match_ticks, recall, remember, to_ticks
 
 _WAITS, _OUT = -1, -2  # of a job that has not started, or takes no part in what is left of the event
 
@@ -76,11 +80,18 @@ def decide(
     width), start when they head an idle machine's list and enough machines of its type are idle, and reserve machines
     once they are older than ``age`` (a number, or one for each job). The state makes the next call quick and never changes the answer.
     """
-    event = _Event(waiting, machines, score, weight, now, state)
-    event.serve_aged(np.flatnonzero(now - waiting.arrival >= age))
-    event.match_users(alpha)
-    jobs = np.flatnonzero(event.started >= 0)
-    return Decision(jobs, event.started[jobs], event.matchings), event.state
+    times, release = to_ticks(waiting.time, machines.release)
+    tick, idle = round(now * TICKS), machines.idle.copy()
+    # all ways of some jobs were found to have no node; a matching with one of these has no answer
+    started = np.where((times != FORBIDDEN).any(axis=0), _WAITS, _OUT)
+    release = np.where(idle | (release < tick), tick, release)
+    jobs = times, waiting.width, waiting.owner, waiting.gain, waiting.need
+    event = _Event(*jobs, score.copy(), weight, machines.kind, release, idle, machines.free.copy(), started)
+    _serve_aged(event, np.flatnonzero(now - waiting.arrival >= age))
+    price, depth, place = recall(state, waiting.name, len(times))
+    matchings = _match_users(event, tick, alpha, price, depth, place)
+    starts = np.flatnonzero(started >= 0)
+    return Decision(starts, started[starts], matchings), remember(waiting.name, price, depth, place) if matchings else state
 
 
 def read_weights(texts: tuple[str, ...]) -> dict[str, float]:
@@ -97,11 +108,12 @@ def read_weights(texts: tuple[str, ...]) -> dict[str, float]:
     return weights
 
 
+@compiled
 def let_in(score: Floats, weight: Floats, active: Bools, alpha: float) -> Bools:
     """The active users with the lowest score per weight, ``ceil(alpha x active)`` of them; draws go by number."""
     users = np.flatnonzero(active)
-    poorest_first = users[np.argsort(score[users] / weight[users], kind="stable")]
-    chosen = np.zeros(len(active), dtype=bool)
+    poorest_first = users[np.argsort(score[users] / weight[users], kind="mergesort")]
+    chosen = np.zeros(len(active), np.bool_)
     chosen[poorest_first[: ceil(alpha * len(users) - 1e-12)]] = True
     return chosen
 
@@ -129,101 +141,135 @@ def nothing_hangs(waiting: Waiting, machines: Machines, decision: Decision) -> b
     return not hangs.any()
 
 
-class _Event:
-    """What changes while jobs start: ``started`` holds the type on which each does, or a code below zero."""
+class _Event(NamedTuple):
+    """Jobs, users and machines; scores and machines change while jobs start."""
 
-    def __init__(self, waiting: Waiting, machines: Machines, score: Floats, weight: Floats, now: float, state: State | None) -> None:
-        self.waiting, self.weight, self.kind, self.state = waiting, weight, machines.kind, state
-        self.now = round(now * TICKS)
-        self.times, release = to_ticks(waiting.time, machines.release)
-        self.release = np.where(machines.idle | (release < self.now), self.now, release)
-        self.score, self.idle, self.free = score.copy(), machines.idle.copy(), machines.free.copy()
-        # all ways of some jobs were found to have no node; a matching with one of these has no answer
-        self.started = np.where((self.times != FORBIDDEN).any(axis=0), _WAITS, _OUT)
-        self.matchings = 0
+    times: Ints  # per type and job, in ticks
+    width: Ints
+    owner: Ints
+    gain: Floats
+    need: Floats
+    score: Floats
+    weight: Floats
+    kind: Ints
+    release: Ints
+    idle: Bools
+    free: Floats
+    started: Ints  # the type on which each job starts, or a code below zero
 
-    def serve_aged(self, aged: Ints) -> None:
-        """Start or reserve for the aged jobs, in order; what is reserved is neither idle nor free before the aged job would end on it."""
-        for job in aged.tolist():
-            self.started[job] = _OUT
-            best_end, best_kind, best = inf, -1, aged[:0]
-            for kind in np.flatnonzero(self.times[:, job] != FORBIDDEN).tolist():
-                mine, width = np.flatnonzero(self.kind == kind), self.waiting.width[job, kind]
-                if len(mine) < width:
-                    continue
-                first = mine[np.lexsort((~self.idle[mine], self.release[mine]))[:width]]
-                end = self.release[first[-1]] + self.times[kind, job]
-                if end < best_end:
-                    best_end, best_kind, best = end, kind, first
-            if best_kind < 0:
+
+def _serve_aged(event: _Event, aged: Ints) -> None:
+    """Start or reserve for the aged jobs, in order; what is reserved is neither idle nor free before the aged job would end on it."""
+    for job in aged.tolist():
+        event.started[job] = _OUT
+        best_end, best_kind, best = inf, -1, aged[:0]
+        for kind in np.flatnonzero(event.times[:, job] != FORBIDDEN).tolist():
+            mine, width = np.flatnonzero(event.kind == kind), event.width[job, kind]
+            if len(mine) < width:
                 continue
-            need = self.waiting.need[job, best_kind]
-            if fits(need, self.free) and self.idle[best].all():
-                self.started[job] = best_kind
-                self.score[self.waiting.owner[job]] += self.waiting.gain[job, best_kind]
-            self.release[best], self.idle[best] = best_end, False
-            self.free -= need
+            first = mine[np.lexsort((~event.idle[mine], event.release[mine]))[:width]]
+            end = event.release[first[-1]] + event.times[kind, job]
+            if end < best_end:
+                best_end, best_kind, best = end, kind, first
+        if best_kind < 0:
+            continue
+        need = event.need[job, best_kind]
+        if fits(need, event.free) and event.idle[best].all():
+            event.started[job] = best_kind
+            event.score[event.owner[job]] += event.gain[job, best_kind]
+        event.release[best], event.idle[best] = best_end, False
+        np.subtract(event.free, need, out=event.free)
 
-    def match_users(self, alpha: float) -> None:
-        """Match and start until nothing more can."""
-        active = np.zeros(len(self.score), dtype=bool)
-        active[self.waiting.owner[self.started == _WAITS]] = True
-        failed: Bools | None = None
-        while self.idle.any():
-            chosen = let_in(self.score, self.weight, active, alpha)
-            everyone = bool((chosen == active).all())
-            if failed is None or (chosen != failed).any():
-                rows = np.flatnonzero((self.started == _WAITS) & chosen[self.waiting.owner])
-                failed = chosen
-                if len(rows) and self._start_heads(rows, everyone):
-                    failed = None
+
+@compiled
+def _match_users(event: _Event, now: int, alpha: float, price: Ints, depth: Ints, place: Ints) -> int:
+    """Match and start until nothing more can; returns how many matchings that took."""
+    active = np.zeros(event.score.size, np.bool_)
+    for job in range(event.started.size):
+        if event.started[job] == _WAITS:
+            active[event.owner[job]] = True
+    failed, matchings = np.zeros(0, np.bool_), 0
+    while event.idle.any():
+        chosen = let_in(event.score, event.weight, active, alpha)
+        everyone = bool((chosen == active).all())
+        if failed.size == 0 or (chosen != failed).any():
+            rows = np.array(
+                [job for job in range(event.started.size) if event.started[job] == _WAITS and chosen[event.owner[job]]], np.int64
+            )
+            failed = chosen
+            if rows.size > 0:
+                matchings += 1
+                if _start_heads(event, now, rows, everyone, price, depth, place):
+                    failed = chosen[:0]
                     continue
-            if everyone:
-                break
-            alpha *= 2.0
+        if everyone:
+            break
+        alpha *= 2.0
+    return matchings
 
-    def _start_heads(self, rows: Ints, everyone: bool) -> bool:
-        """Match some jobs and start heads of idle machines: all, or the one of the user with the lowest score.
 
-        Whether the others should be matched again, because a turn has passed or because heads that could not start are left out.
-        """
-        waiting, self.matchings = self.waiting, self.matchings + 1
-        width = waiting.width[rows].T
-        ticks = np.where(self.times[:, rows] == FORBIDDEN, FORBIDDEN, self.times[:, rows] * width)
-        answer = match(ticks, self.kind, self.release, self.idle, waiting.name[rows], self.state)
-        if answer is None:
-            return False
-        found, self.state = answer
-        heads = np.flatnonzero(found.first & self.idle[found.machine])
-        job, machine = rows[heads], found.machine[heads]
-        kind, blocked = self.kind[machine], np.zeros(len(heads), dtype=bool)
-        owner, need, width = waiting.owner[job], waiting.need[job, kind], waiting.width[job, kind]
-        while True:
-            open_ = (self.started[job] == _WAITS) & self.idle[machine]
-            idle = np.bincount(self.kind[self.idle], minlength=len(self.times))
-            lacks = ((width > 1) & (idle[kind] < width)) | ~fits(need, self.free)
-            blocked[open_] = lacks[open_]
-            ready = np.flatnonzero(open_ & ~lacks)
-            if not len(ready):
-                if everyone:
-                    self.started[job[blocked]] = _OUT
-                return everyone and bool(blocked.any())
-            best = ready[np.argmin((self.score / self.weight)[owner[ready]])]
-            self._start(int(job[best]), int(machine[best]))
-            blocked[best] = False
-            if not everyone:
-                return True
+@compiled
+def _start_heads(event: _Event, now: int, rows: Ints, everyone: bool, price: Ints, depth: Ints, place: Ints) -> bool:
+    """Match some jobs and start heads of idle machines: all, or the one of the user with the lowest score.
 
-    def _start(self, job: int, machine: int) -> None:
-        """Take a machine, and for a gang further idle machines of its type, the last ones first."""
-        kind = int(self.kind[machine])
-        self.started[job] = kind
-        self.score[self.waiting.owner[job]] += self.waiting.gain[job, kind]
-        self.free -= self.waiting.need[job, kind]
-        self.idle[machine] = False
-        others = np.flatnonzero(self.idle & (self.kind == kind))[::-1][: self.waiting.width[job, kind] - 1]
-        taken = [machine, *others.tolist()]
-        self.idle[taken], self.release[taken] = False, self.now + self.times[kind, job]
+    Whether the others should be matched again, because a turn has passed or because heads that could not start are left out.
+    """
+    ticks, mine, blocked = np.full((event.times.shape[0], rows.size), FORBIDDEN), place[rows], np.zeros(rows.size, np.bool_)
+    for i in range(rows.size):
+        for kind in range(ticks.shape[0]):
+            if event.times[kind, rows[i]] != FORBIDDEN:
+                ticks[kind, i] = event.times[kind, rows[i]] * event.width[rows[i], kind]
+    machine, begin, repairs = match_ticks(ticks, event.kind, event.release, event.idle, price, depth, mine)
+    if repairs < 0:
+        return False
+    place[rows] = mine
+    heads = event.idle[machine] & (begin == event.release[machine])
+    while True:
+        best, lowest = -1, inf
+        for i in np.flatnonzero(heads):
+            job, kind = rows[i], event.kind[machine[i]]
+            if event.started[job] == _WAITS and event.idle[machine[i]]:
+                blocked[i] = _lacks(event, job, kind)
+                score = event.score[event.owner[job]] / event.weight[event.owner[job]]
+                if not blocked[i] and (best < 0 or score < lowest):
+                    best, lowest = i, score
+        if best < 0:
+            break
+        _start(event, now, rows[best], machine[best])
+        if not everyone:
+            return True
+    if everyone:
+        event.started[rows[blocked]] = _OUT
+    return everyone and blocked.any()
+
+
+@kernel
+def _lacks(event: _Event, job: int, kind: int) -> bool:
+    """Whether too few machines are idle for a gang, or too little is free of something else."""
+    idle = 0
+    for machine in range(event.idle.size):
+        idle += event.idle[machine] and event.kind[machine] == kind
+    for resource in range(event.free.size):
+        if event.need[job, kind, resource] > event.free[resource] + SLACK:
+            return True
+    return bool(event.width[job, kind] > 1 and idle < event.width[job, kind])
+
+
+@kernel
+def _start(event: _Event, now: int, job: int, machine: int) -> None:
+    """Take a machine, and for a gang further idle machines of its type, the last ones first."""
+    kind = event.kind[machine]
+    event.started[job] = kind
+    event.score[event.owner[job]] += event.gain[job, kind]
+    for resource in range(event.free.size):
+        event.free[resource] -= event.need[job, kind, resource]
+    event.idle[machine], event.release[machine] = False, now + event.times[kind, job]
+    wanted, other = event.width[job, kind] - 1, event.idle.size - 1
+    while wanted > 0 and other >= 0:
+        if event.idle[other] and event.kind[other] == kind:
+            event.idle[other], event.release[other] = False, event.release[machine]
+            wanted -= 1
+        other -= 1
 
 
 # --- machines that a gang waits for ---------------------------------------------------------------------------------------

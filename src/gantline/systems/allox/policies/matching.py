@@ -65,30 +65,20 @@ def to_ticks(times: Floats, release: Floats) -> tuple[Ints, Ints]:
 def match(ticks: Ints, kind: Ints, release: Ints, idle: Bools, names: Ints, state: State | None) -> tuple[Matching, State] | None:
     """Match jobs, in order of arrival, to machines; also return what makes the next solve quick. None: some job has nowhere to go.
 
-    ``ticks[t, j]`` is how long job j takes on type t, ``release[i]`` when machine i of type ``kind[i]`` is free; of equal ones those that
-    are idle are taken first. ``names`` are numbers that name the jobs from one solve to the next. The state is plain data and changes
-    the effort, never the answer; it may come from another instance.
+    ``names`` are numbers that name the jobs from one solve to the next. The state is plain data and changes the effort, never the
+    answer; it may come from another instance.
     """
-    types, jobs = ticks.shape
-    levels = max(jobs, 1)
-    by_release = np.lexsort((~idle, release, kind))
-    offset = np.searchsorted(kind[by_release], np.arange(types + 1)).astype(np.int64)
-    free_at = release[by_release]
-    price, depth, place = _recall(state, names, types, levels)
-    repairs = solve_slots(ticks, free_at, offset, price, depth, place)
+    price, depth, place = recall(state, names, len(ticks))
+    machine, begin, repairs = match_ticks(ticks, kind, release, idle, price, depth, place)
     if repairs < 0:
         return None
-    settle(ticks, free_at, offset, price, depth, place)
-    slot, begin = sequence(ticks, free_at, offset, levels, place)
-    type_, position = place // levels, place % levels + 1
-    order = np.argsort(names)
-    columns = (price[:, : depth.max(initial=0)], depth, names[order], type_[order], position[order])
-    found = Matching(by_release[slot], position, begin, begin == free_at[slot], int(repairs))
-    return found, dict(zip(("price", "depth", "jobs", "type", "position"), columns))
+    found = Matching(machine, place % price.shape[1] + 1, begin, begin == release[machine], int(repairs))
+    return found, remember(names, price, depth, place)
 
 
-def _recall(state: State | None, names: Ints, types: int, levels: int) -> tuple[Ints, Ints, Ints]:
+def recall(state: State | None, names: Ints, types: int) -> tuple[Ints, Ints, Ints]:
     """Prices, depths and guesses at the places of the named jobs (-1: none), with a position for each job."""
+    levels = max(len(names), 1)
     price, depth, place = np.zeros((types, levels), np.int64), np.zeros(types, np.int64), np.full(len(names), -1, np.int64)
     if state is None or len(state["price"]) != types:
         return price, depth, place
@@ -99,6 +89,36 @@ def _recall(state: State | None, names: Ints, types: int, levels: int) -> tuple[
         known = (jobs[at] == names) & (state["position"][at] <= kept)
         place[known] = (state["type"][at] * levels + state["position"][at] - 1)[known]
     return price, np.minimum(state["depth"], kept), place
+
+
+def remember(names: Ints, price: Ints, depth: Ints, place: Ints) -> State:
+    """The state that recalls these."""
+    order = np.argsort(names)
+    order = order[place[order] >= 0]
+    type_, position = np.divmod(place[order], price.shape[1])
+    return {"price": price[:, : depth.max(initial=0)], "depth": depth, "jobs": names[order], "type": type_, "position": position + 1}
+
+
+@compiled
+def match_ticks(ticks: Ints, kind: Ints, release: Ints, idle: Bools, price: Ints, depth: Ints, place: Ints) -> tuple[Ints, Ints, int]:
+    """Per job its machine and its start, and how many paths the solver had to find; -1: some job has nowhere to go.
+
+    ``ticks[t, j]`` is how long job j takes on type t, ``release[i]`` when machine i of type ``kind[i]`` is free; of equal ones those that
+    are idle are taken first. Prices, depths and places are what the solver begins with, and what it finds.
+    """
+    by_release = np.argsort(np.where(idle, 0, 1), kind="mergesort")
+    by_release = by_release[np.argsort(release[by_release], kind="mergesort")]
+    by_release = by_release[np.argsort(kind[by_release], kind="mergesort")]
+    offset = np.zeros(ticks.shape[0] + 1, np.int64)
+    for k in kind:
+        offset[k + 1 :] += 1
+    free_at = release[by_release]
+    repairs = solve_slots(ticks, free_at, offset, price, depth, place)
+    if repairs < 0:
+        return by_release[:0], by_release[:0], -1
+    settle(ticks, free_at, offset, price, depth, place)
+    slot, begin = sequence(ticks, free_at, offset, price.shape[1], place)
+    return by_release[slot], begin, repairs
 
 
 class SlotProblem(NamedTuple):
