@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
+from functools import cached_property
 
 import numpy as np
 
@@ -94,10 +95,14 @@ class Worth:
 
     def dominant_share(self, held: Floats, capacity: Floats) -> Floats:
         """The largest share of a group of resources, per row; groups of which there is nothing do not count."""
-        first = np.flatnonzero(firsts(self.group))
-        whole = np.add.reduceat(self.value * capacity, first)
-        mine = np.add.reduceat(self.value * held, first, axis=1)
-        return np.asarray((mine[:, whole > 0.0] / whole[whole > 0.0]).max(axis=1, initial=0.0))
+        whole = np.add.reduceat(self.value * capacity, self._first)
+        mine, there = np.add.reduceat(self.value * held, self._first, axis=1), whole > 0.0
+        return np.asarray((mine[:, there] / whole[there]).max(axis=1, initial=0.0))
+
+    @cached_property
+    def _first(self) -> Ints:
+        """Where each group begins."""
+        return np.flatnonzero(firsts(self.group))
 
 
 def exchange_rates(ways: Ways, unit: Ints, base: int, start: float = 0.0) -> Floats:

@@ -12,6 +12,7 @@ does, so what is chosen is seated on nodes before it is planned.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -136,6 +137,13 @@ class Samples:
         return 1
 
 
+@cache
+def _worth_and_tier(types: int) -> tuple[Worth, Ints]:
+    """Cores of all nodes stand in for each other, and so does memory; devices of different types do not, and are tried before cores."""
+    group = np.concatenate((np.arange(types), np.repeat((types, 2 * types), types)))
+    return Worth(group, np.ones(3 * types)), np.tile(np.array([0, 1], dtype=np.int64), types)
+
+
 class Instant:
     """The jobs that stay as they are, those that compete, and what these could have.
 
@@ -153,7 +161,7 @@ class Instant:
         competes = jobs.phase == PENDING
         if everyone:
             competes |= ~jobs.locked & ((jobs.phase == STARTING) | (jobs.phase == RUNNING))
-        self.staying, self.competing = np.flatnonzero(~competes), np.flatnonzero(competes)
+        self.staying, self.competing = (~competes).nonzero()[0], competes.nonzero()[0]
         if samples is not None:
             self.competing = self.competing[~np.isin(self.competing, samples.waiting)]
         if everyone:
@@ -164,11 +172,7 @@ class Instant:
                 measured = jobs.metric(f"speed.{name}")
                 np.copyto(self._correct[code], measured, where=~np.isnan(measured))
 
-        group = np.concatenate((np.arange(self.types), np.repeat((self.types, 2 * self.types), self.types)))
-        #: cores of all nodes stand in for each other, and so does memory; devices of different types do not
-        self.worth = Worth(group, np.ones(3 * self.types))
-        #: per kind: devices are tried before cores
-        self.tier = np.tile(np.array([0, 1], dtype=np.int64), self.types)
+        self.worth, self.tier = _worth_and_tier(self.types)
         self._holding = self.staying[self.I[Job.OPTION, self.staying] >= 0]
         # all options of all jobs, and at the end those in use
         count = self.I[Job.OPTION_COUNT]
@@ -280,7 +284,9 @@ class Instant:
         job, option, need, rate = self._listed
         order = np.lexsort((option != self.I[Job.OPTION, job], self.options.I[Option.GPUS, option] == 0, -rate, job))
         best = order[firsts(job[order])]  # of equally fast ways that with devices
-        best = best[np.isin(job[best], self._holding)]
+        holds = np.zeros(len(self.I[Job.OPTION]), dtype=np.bool_)
+        holds[self._holding] = True
+        best = best[holds[job[best]]]
         fast, score = rate[best], np.zeros(len(self.pool.weight))
         share = self.worth.dominant_share(need[best], self.pool.capacity)
         runs = fast > 0.0
