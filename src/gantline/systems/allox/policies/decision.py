@@ -226,9 +226,9 @@ def _start_heads(event: _Event, now: int, rows: Ints, everyone: bool, price: Int
     heads = event.idle[machine] & (begin == event.release[machine])
     while True:
         best, lowest = -1, inf
-        for i in np.flatnonzero(heads):
+        for i in range(rows.size):
             job, kind = rows[i], event.kind[machine[i]]
-            if event.started[job] == _WAITS and event.idle[machine[i]]:
+            if heads[i] and event.started[job] == _WAITS and event.idle[machine[i]]:
                 blocked[i] = _lacks(event, job, kind)
                 score = event.score[event.owner[job]] / event.weight[event.owner[job]]
                 if not blocked[i] and (best < 0 or score < lowest):
@@ -240,7 +240,7 @@ def _start_heads(event: _Event, now: int, rows: Ints, everyone: bool, price: Int
             return True
     if everyone:
         event.started[rows[blocked]] = _OUT
-    return everyone and blocked.any()
+    return bool(everyone and blocked.any())
 
 
 @kernel
