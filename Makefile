@@ -4,7 +4,7 @@
 PYTHON ?= python3
 VENV ?= .venv
 WORKERS ?= 2
-STORIES ?= 10000
+SCENARIOS ?= 10000
 CHAOS_SECONDS ?= 600
 PYTEST_ARGS ?=
 CONSTRAINTS ?=
@@ -21,7 +21,7 @@ DEV := $(VENV)/.installed-dev
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
-.PHONY: help demo test lint types imports unit test-long test-system stories chaos access-table fuzz records mutants test-lowest test-newest bench docs wheel vendor pictures format clean
+.PHONY: help demo test lint types imports unit test-long test-system scenarios chaos access-table fuzz records mutants test-lowest test-lowest-small test-newest bench docs wheel vendor pictures format clean
 
 help: ## list the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -51,8 +51,8 @@ test-long: $(DEV) ## the tests that are marked long, which nothing else runs
 test-system: $(DEV) ## tests that need a browser or a database server; asks before it installs Debian's packages (GANTLINE_INSTALL=1: yes)
 	@bash .ci/test-system $(BIN)/pytest
 
-stories: $(DEV) ## the long run of the faulty executor: STORIES=10000 seeded stories
-	$(BIN)/pytest tests/engine/test_faulty_stories.py --stories $(STORIES)
+scenarios: $(DEV) ## the long run of the faulty executor: SCENARIOS=10000 seeded scenarios
+	$(BIN)/pytest tests/engine/test_faulty_stories.py --scenarios $(SCENARIOS)
 
 access-table: $(DEV) ## ask a service for every route with every role, and write the table of docs/access.md anew
 	GANTLINE_WRITE_TABLES=1 $(BIN)/pytest -n 0 -q tests/live/service/test_roles.py -k walk
@@ -69,10 +69,22 @@ chaos: $(DEV) ## faults thrown at live services: kills, halts, node changes, oth
 mutants: $(DEV) ## plant defects one by one; which of them do the nearest tests miss?
 	$(PY) .ci/mutants.py $(ROOMS)
 
-# These two build an environment of their own, anew each time (-B): which versions are lowest or newest changes.
+# The lowest versions belong to the lowest Python.
+test-lowest test-lowest-small: PYTHON = $(or $(shell python3.11 -c '' 2> /dev/null && echo python3.11),python3)
+# A few files for each library whose versions matter.
+LOWEST_SMALL := tests/core/test_machine_code.py tests/traces/test_import_logs.py tests/models/solvers/test_choice_states.py \
+	tests/simulator/test_against_plain.py tests/lab/report/test_rundir.py tests/lab/report/test_figures.py tests/lab/report/test_stored_runs.py \
+	tests/cli/test_main.py tests/live/test_spec.py tests/live/test_store.py tests/live/service/test_roles.py
+
+# This target and test-newest build an environment of their own, anew each time (-B): which versions are lowest or newest changes.
 test-lowest: ## the tests on the lowest versions that pyproject.toml admits, Python's among them
 	$(PYTHON) .ci/lowest.py > .lowest.txt
-	$(MAKE) -B VENV=.venv-lowest CONSTRAINTS=.lowest.txt unit
+	$(MAKE) -B PYTHON=$(PYTHON) VENV=.venv-lowest CONSTRAINTS=.lowest.txt unit
+
+test-lowest-small: ## the same with the demo and a few minutes of tests, in an environment that stays
+	$(PYTHON) .ci/lowest.py > .lowest.txt
+	$(MAKE) PYTHON=$(PYTHON) VENV=.venv-lowest CONSTRAINTS=.lowest.txt demo
+	$(MAKE) PYTHON=$(PYTHON) VENV=.venv-lowest CONSTRAINTS=.lowest.txt unit PYTEST_ARGS="$(LOWEST_SMALL)"
 
 # Its name on the path is not enough: pyenv has one for every version installed, and it runs only where that version is switched on.
 test-newest: PYTHON = $(or $(shell for name in python3.15 python3.14 python3.13 python3.12; do $$name -c '' 2> /dev/null && echo $$name && break; done), \
@@ -96,9 +108,9 @@ wheel: ## build the package into dist/, check what an index would show of it, an
 	$(PYTHON) -m venv --clear build/wheel/empty
 	build/wheel/empty/bin/python -m pip install --quiet --disable-pip-version-check "$$(ls dist/*.whl)[live,plot]"
 	cd build/wheel && empty/bin/gantline demo
-	cd build/wheel && export GANTLINE_HOME="$$(mktemp -d)" && empty/bin/gantline up --devices cpu:2 --detach \
-		&& empty/bin/gantline submit -- true && empty/bin/gantline wait 1 --timeout 2m && empty/bin/gantline dashboard --no-open \
-		&& empty/bin/gantline down
+	cd build/wheel && export GANTLINE_HOME="$$(mktemp -d)" && empty/bin/gantline up --devices cpu:2 --detach && { \
+		empty/bin/gantline submit -- true && empty/bin/gantline wait 1 --timeout 2m && empty/bin/gantline dashboard --no-open; \
+		code=$$?; empty/bin/gantline down && exit $$code; }
 
 vendor: ## fetch the dashboard's libraries (with npm) in the versions of vendor/vendored.json, and check their SHA-256
 	$(PYTHON) .ci/vendor.py src/gantline/live/dashboard/static/vendor
@@ -111,7 +123,7 @@ format: $(DEV) ## let ruff repair and format the sources
 	$(BIN)/ruff format .
 
 clean: ## remove the environment and everything generated
-	rm -rf $(VENV) .venv-lowest .venv-newest .lowest.txt build dist docs/_build docs/cli .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
+	rm -rf $(VENV) .venv-lowest .venv-newest .lowest.txt build dist docs/_build docs/cli docs/columns .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis
 
 $(PY):
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \

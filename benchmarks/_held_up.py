@@ -55,7 +55,7 @@ def _watch(home: Path, policy: str, settings: dict[str, Any], waiting: int) -> t
     late: list[float] = []
     took: list[float] = []
     scheduler.start()
-    beside = scheduler.thinking.beside
+    plain = scheduler.decision_thread.in_thread
 
     def watched(call: Any, budget: float, serve: Callable[[Callable[[], bool]], None], ring: Callable[[], None]) -> Any:
         over, rung = threading.Event(), [0.0]
@@ -74,7 +74,7 @@ def _watch(home: Path, policy: str, settings: dict[str, Any], waiting: int) -> t
         began, ringer = time.perf_counter(), threading.Thread(target=bell, daemon=True)
         ringer.start()
         try:
-            return beside(call, budget, lambda busy: serve(lambda: woken(busy)), ring)
+            return plain(call, budget, lambda busy: serve(lambda: woken(busy)), ring)
         finally:
             over.set()
             ringer.join()
@@ -86,7 +86,7 @@ def _watch(home: Path, policy: str, settings: dict[str, Any], waiting: int) -> t
         time.sleep(2.0)
         scheduler.submit(_sleeping(45.0))  # what has to be compiled or loaded is
         time.sleep(2.0)
-        scheduler.thinking.beside = watched  # type: ignore[method-assign]
+        scheduler.decision_thread.in_thread = watched  # type: ignore[method-assign]
         for place in range(_DECISIONS):
             scheduler.submit(_sleeping(30.0 + place))
             time.sleep(0.3)
@@ -103,7 +103,7 @@ def _sleeping(estimate: float, count: int = 0) -> JobSpec:
 def _end_all(home: Path) -> None:
     """No process outlives the measurement."""
     runner = LocalRunner(home, "cpu:1")
-    runner.roll_call()
+    runner.adopt()
     left = runner.known.alive()
     for one in left:
         one.write_order(want="stop", grace=0.0)

@@ -107,7 +107,7 @@ class ByCompany(PerformanceModel):
     about_gangs = False
 
     def rates(self, gangs: Gangs) -> tuple[np.ndarray, np.ndarray]:
-        beside = np.unique(gangs.company.crowded * _MANY + gangs.company.row) // _MANY  # a mate on several devices is one
+        beside = np.unique(gangs.sharers.crowded * _MANY + gangs.sharers.row) // _MANY  # a mate on several devices is one
         mates = np.bincount(beside, minlength=len(gangs))
         return np.where(gangs.special, _SPEEDS[mates], gangs.divided), np.full(len(gangs), np.inf)
 

@@ -129,12 +129,12 @@ def backfill_table(quick: bool, history: History) -> None:
     trace = philly()
     trace = Trace(trace.frame.head(4_000 if quick else 80_000), trace.source)
     print(f"\n# Backfilling, {trace.frame.height:,} jobs of the same list on events, first-free; CPU seconds")
-    for way in ("easy", "conservative"):
-        policy = make_policy("fifo", {"backfill": way})
+    for variant in ("easy", "conservative"):
+        policy = make_policy("fifo", {"backfill": variant})
         simulate(trace.frame.head(50), "64x8", policy)  # compile
         seconds, inside, run = timed(trace, "64x8", policy, 1)
-        was = "" if quick else history.add(f"backfill {way}", seconds)
-        print(f"{way:<13} {seconds:7.2f} s, loop {inside:7.2f} s, {run.summary['decisions']:,} decisions  {was}", flush=True)
+        was = "" if quick else history.add(f"backfill {variant}", seconds)
+        print(f"{variant:<13} {seconds:7.2f} s, loop {inside:7.2f} s, {run.summary['decisions']:,} decisions  {was}", flush=True)
 
 
 def blox_table() -> None:

@@ -16,11 +16,11 @@ from typing import Any
 
 import numpy as np
 
-from gantline.core.insiders import tables_behind
 from gantline.core.plan import Plan
 from gantline.core.policy import Policy
 from gantline.core.snapshot import Snapshot
 from gantline.core.snapshot_json import decode_snapshot, encode_snapshot
+from gantline.core.tables import tables_behind
 from gantline.engine.engine import Engine
 from gantline.engine.regime import Regime
 from gantline.engine.state import State

@@ -27,7 +27,6 @@ from benchmarks.live import cpu_seconds
 
 from gantline.core.inputs import Input, News, Report, Submit
 from gantline.core.options import Option
-from gantline.engine.drivers.live import Live
 from gantline.live.jobs.spec_file import spec_of
 from gantline.live.runners.local.devices import declared
 from gantline.live.scheduler.loop_thread import WallClock
@@ -35,6 +34,7 @@ from gantline.live.scheduler.setup import Setup, checkpoint_of, make_loop
 from gantline.live.service.client import ENDED, Client
 from gantline.live.store import SqlStore
 from gantline.live.store.records import Entry
+from gantline.live.wall_time import Live
 
 CLIENTS = 4
 

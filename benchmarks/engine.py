@@ -18,12 +18,12 @@ from gantline import Assignments, Mode, Part, Plan, Policy, Snapshot, simulate
 from gantline.core.cluster_spec import parse_cluster
 from gantline.core.columns import Job
 from gantline.core.phases import Phase
-from gantline.engine.assembly.load import load_tables
 from gantline.engine.engine import Engine
 from gantline.engine.regime import Regime
 from gantline.engine.state import State
 from gantline.models.model import Gangs, PerformanceModel
 from gantline.policies.placement.rules import find_placement
+from gantline.traces.to_tables import load_tables
 from gantline.traces.trace import Trace
 
 JOBS, CLUSTER, DECISIONS = 1000, "512x8/64c", 40

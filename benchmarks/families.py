@@ -66,8 +66,8 @@ def trace_of(jobs: int, per_hour: float, kinds: list[str]) -> Trace:
     speed[:, 0] = 1.0
     options = []
     for cell, faster in zip(trace.frame["options"].to_list(), speed.tolist()):
-        ways = parse_options(cell)
-        options.append(format_options(w._replace(type=kind, duration=w.duration / by) for kind, by in zip(kinds, faster) for w in ways))
+        variants = parse_options(cell)
+        options.append(format_options(w._replace(type=kind, duration=w.duration / by) for kind, by in zip(kinds, faster) for w in variants))
     return Trace(trace.frame.with_columns(pl.Series("options", options)), trace.source)
 
 

@@ -64,9 +64,9 @@ def again(recorded: Recorded, row: dict[str, Any]) -> dict[str, Any]:
     """One run, held against its record."""
     workload, policy = row["workload"], row["policy"]
     jobs, table = recorded.trace(workload, row["throughputs"]), recorded.table(row["throughputs"])
-    way: dict[str, Any] = {"settings": {"compat": "gavel"}, "regime": "gavel", "throughputs": table, "track": TRACKED.get(workload)}
+    variant: dict[str, Any] = {"settings": {"compat": "gavel"}, "regime": "gavel", "throughputs": table, "track": TRACKED.get(workload)}
     began = process_time()
-    run = simulate(jobs, cluster_of(row), f"gavel.{policy}", **way)
+    run = simulate(jobs, cluster_of(row), f"gavel.{policy}", **variant)
     spent = process_time() - began
     found = run.jobs.filter(pl.col("state") == "completed").select(pl.col("job").cast(pl.Int64), "jct")
     both = recorded.times(workload, policy).join(found, left_on="job_id", right_on="job")

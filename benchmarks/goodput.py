@@ -15,7 +15,7 @@ import numpy as np
 
 from gantline.core.snapshot_json import decode_snapshot
 from gantline.policies.registry import make_policy
-from gantline.systems.heet.policies.ways import ElasticFilter
+from gantline.systems.heet.policies.variants import ElasticFilter
 from gantline.systems.shockwave.policies import PlanningWindow, plan_window
 
 SIZES = ((8, 10), (16, 40), (64, 160))  # nodes of four GPUs, jobs
@@ -53,9 +53,9 @@ def elastic(count: int) -> list[dict[str, Any]]:
     found = []
     for k in range(count):
         serial, gain = rng.uniform(0.01, 0.25), rng.uniform(0.5, 1.1)
-        ways = [{"type": t, "gpus": g, "rate": s**gain / (serial + (1 - serial) / g)} for t, s in speed.items() for g in (1, 2, 4)]
+        variants = [{"type": t, "gpus": g, "rate": s**gain / (serial + (1 - serial) / g)} for t, s in speed.items() for g in (1, 2, 4)]
         found.append(
-            {"id": f"j{k}", "gpus": 1, "max_gpus": 4, "arrival": 5.0 * k, "estimate": float(rng.uniform(1e3, 4e4)), "options": ways}
+            {"id": f"j{k}", "gpus": 1, "max_gpus": 4, "arrival": 5.0 * k, "estimate": float(rng.uniform(1e3, 4e4)), "options": variants}
         )
     return found
 

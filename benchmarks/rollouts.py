@@ -2,8 +2,8 @@
 
     python -m benchmarks rollouts [--policies srtf,fifo,sjf,srsf] [--futures 400] [--engine] [--quotas]
 
-Printed are milliseconds of CPU time for a future that counts devices in a batch on one core, the draws included, and (``--engine``) for one
-that the engine rolls forward. With ``--quotas`` there are three queues with quotas, of which two may borrow, a minimum run and costs;
+Printed are milliseconds of CPU time for a future in a batch on one core, the draws included, and (``--engine``) for one that the engine
+rolls forward. With ``--quotas`` there are three queues with quotas, of which two may borrow, a minimum run and costs;
 then 12 gangs run and 120 wait, and the engine rolls every future forward.
 """
 
@@ -17,7 +17,7 @@ import numpy as np
 
 from gantline.core.snapshot import Snapshot
 from gantline.core.snapshot_json import decode_snapshot
-from gantline.engine.assembly.rules import RunRules
+from gantline.engine.assembly.run_rules import RunRules
 from gantline.simulator.roll_forward import RollForward
 from gantline.simulator.rollout import rollout
 from gantline.traces.files.policies import load_policy
@@ -62,7 +62,7 @@ def main() -> None:
             began = time.process_time()
             found = rollout(snapshot, name, draws=given.futures // 4, seed=number)[0]
             best = min(best, (time.process_time() - began) / (given.futures // 4))
-        told = f"{name}: {1000 * best:.2f} ms of CPU a future, {1 / best:.0f} a second{'' if found.counted else ' (by the engine)'}"
+        told = f"{name}: {1000 * best:.2f} ms of CPU a future, {1 / best:.0f} a second{'' if found.on_records else ' (by the engine)'}"
         if given.engine:
             began = time.process_time()
             here = RollForward(snapshot, load_policy(name), RunRules.at(snapshot))

@@ -22,8 +22,8 @@ import numpy as np
 from scipy.stats import t
 
 from gantline import Run, Trace, simulate
-from gantline.core.objective import Objective
 from gantline.policies.registry import make_policy
+from gantline.simulator.objective import Objective
 from gantline.traces.generators import generate
 
 FIXED = [(name, admission) for name in ("fifo", "las", "srtf") for admission in ("accept-all", "load-limit:1.2", "load-limit:1.4")]

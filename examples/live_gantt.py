@@ -18,7 +18,7 @@ HOLDS = ("starting", "running", "resizing", "preempting")
 
 
 def spans(events: list[dict[str, Any]]) -> list[tuple[str, str, float, float]]:
-    """(job, device, from, to) for every stay of a job on a device; who is still there stays until the last event."""
+    """(job, device, from, to) for every interval of a job on a device; who is still there stays until the last event."""
     open_: dict[str, tuple[float, tuple[str, ...]]] = {}
     found: list[tuple[str, str, float, float]] = []
     for event in events:
@@ -36,18 +36,18 @@ def spans(events: list[dict[str, Any]]) -> list[tuple[str, str, float, float]]:
     return found + [(job, device, since, end) for job, (since, devices) in open_.items() for device in devices]
 
 
-def draw(stays: list[tuple[str, str, float, float]], target: str) -> None:
+def draw(intervals: list[tuple[str, str, float, float]], target: str) -> None:
     import matplotlib
 
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
 
-    devices = sorted({device for _, device, _, _ in stays})
-    jobs = sorted({job for job, _, _, _ in stays}, key=lambda job: (len(job), job))
-    first = min(begin for _, _, begin, _ in stays)
+    devices = sorted({device for _, device, _, _ in intervals})
+    jobs = sorted({job for job, _, _, _ in intervals}, key=lambda job: (len(job), job))
+    first = min(begin for _, _, begin, _ in intervals)
     colours = plt.get_cmap("tab20")
     figure, axes = plt.subplots(figsize=(9, 0.6 + 0.45 * len(devices)), layout="constrained")
-    for job, device, begin, end in stays:
+    for job, device, begin, end in intervals:
         colour = colours(jobs.index(job) % 20)
         axes.barh(devices.index(device), end - begin, left=begin - first, height=0.86, color=colour, edgecolor="white", linewidth=0.5)
         if end - begin > 0.6:

@@ -28,17 +28,17 @@ sys.dont_write_bytecode = False
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--cpu-seconds", action="store_true", help="print where the processor time goes: folders, files, test functions")
-    parser.addoption("--chaos-seconds", type=float, default=0.0, help="how long faults are thrown at services, in all; 0: a short story")
+    parser.addoption("--chaos-seconds", type=float, default=0.0, help="how long faults are thrown at services, in all; 0: a short scenario")
     parser.addoption("--plans", type=int, default=200, help="how many random plans to commit in two ways")
-    parser.addoption("--stories", type=int, default=40, help="how many seeded stories of the faulty executor to tell")
+    parser.addoption("--scenarios", type=int, default=40, help="how many seeded scenarios of the faulty executor to tell")
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Stories come in pieces of forty, so that workers share them and a failure names its piece."""
-    if "story_seeds" in metafunc.fixturenames:
-        total, piece = metafunc.config.getoption("--stories"), 40
+    """Scenarios come in pieces of forty, so that workers share them and a failure names its piece."""
+    if "scenario_seeds" in metafunc.fixturenames:
+        total, piece = metafunc.config.getoption("--scenarios"), 40
         pieces = [range(first, min(first + piece, total)) for first in range(0, total, piece)]
-        metafunc.parametrize("story_seeds", pieces, ids=[f"{p.start}-{p.stop - 1}" for p in pieces])
+        metafunc.parametrize("scenario_seeds", pieces, ids=[f"{p.start}-{p.stop - 1}" for p in pieces])
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -67,13 +67,13 @@ def accounts_checked() -> Iterator[None]:
 
 
 @pytest.fixture
-def one_story(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A policy is checked in one story: for tests of how a check is asked for and what it tells."""
+def one_scenario(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A policy is checked in one scenario: for tests of how a check is asked for and what it tells."""
     from gantline.lab.conformance import suite
 
     first = suite.scenarios()[:1]
     monkeypatch.setattr(suite, "scenarios", lambda: first)
-    monkeypatch.setattr(suite, "_FAULTY_STORIES", ())
+    monkeypatch.setattr(suite, "_FAULTY_SCENARIOS", ())
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

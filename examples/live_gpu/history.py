@@ -42,7 +42,7 @@ class Seen:
     """What runs have shown, beside the profiles."""
 
     parts: list[Part] = field(default_factory=list)
-    speeds: dict[str, list[float]] = field(default_factory=dict)  # by kind: speed over that of the profile in the same company
+    speeds: dict[str, list[float]] = field(default_factory=dict)  # by kind: speed over that of the profile beside the same others
 
     def __iadd__(self, other: Seen) -> Seen:
         self.parts += other.parts
@@ -149,8 +149,8 @@ def refined(bundle: Bundle, runs: Sequence[Run], works: Sequence[workload.Work],
     parts = [part._replace(seconds=part.seconds - together * part.beside) for part in seen.parts]
     for kind, profile in bundle.jobs.items():
         alone = {
-            seat: replace(_as_seen(speed, kind, seat[1], faster.get(kind, 1.0), parts), together=together)
-            for seat, speed in profile.alone.items()
+            device_count: replace(_as_seen(speed, kind, device_count[1], faster.get(kind, 1.0), parts), together=together)
+            for device_count, speed in profile.alone.items()
         }
         bundle = bundle.with_profile(replace(profile, alone=alone))
     known = [(value / faster[kind]) for kind, values in seen.speeds.items() if kind in faster for value in values]
@@ -181,10 +181,10 @@ def as_in_each(known: Bundle, runs: Sequence[Run], types: Sequence[str]) -> list
 def _shifted(bundle: Bundle, later: float, faster: float) -> Bundle:
     for profile in bundle.jobs.values():
         alone = {
-            seat: replace(
+            device_count: replace(
                 speed, line=_faster(speed, faster, max(speed.line.startup + later, 0.0)), resume=max(resume_of(speed) + later, 0.0)
             )
-            for seat, speed in profile.alone.items()
+            for device_count, speed in profile.alone.items()
         }
         bundle = bundle.with_profile(replace(profile, alone=alone))
     return bundle

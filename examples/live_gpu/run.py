@@ -1,7 +1,7 @@
 """One machine, real training jobs, two clocks: profile them, schedule them live under several policies, predict the same by simulation.
 
     python examples/live_gpu/run.py --out DIR             all of it; without a CUDA GPU, jobs that wait on eight slices of the CPU
-    python examples/live_gpu/run.py profile --out DIR     short runs in company: DIR/profiles.json
+    python examples/live_gpu/run.py profile --out DIR     short runs together: DIR/profiles.json
     python examples/live_gpu/run.py live --out DIR        every policy on real processes: DIR/live.json
     python examples/live_gpu/run.py predict --out DIR     the simulator on the same jobs, 200 draws, two errors, and the table
 
@@ -86,7 +86,7 @@ def main() -> None:
     parser.add_argument("--devices", default="h200/8" if gpu else "cpu:1/8")
     parser.add_argument("--kinds", type=lambda text: text.split(","), help="only these, by name")
     parser.add_argument("--gpus", type=lambda text: [int(part) for part in text.split(",")], default=[1, 2, 4], help="sizes to profile")
-    parser.add_argument("--seconds", type=float, default=3.0, help="that a gang is watched in each company")
+    parser.add_argument("--seconds", type=float, default=3.0, help="that a gang is watched among the same others")
     parser.add_argument("--policies", type=lambda text: text.split(","), help="only these, by name in the terms")
     parser.add_argument("--two-sizes", action="store_true", help="the terms' policies for slices of two sizes, as two types")
     parser.add_argument("--repeat", type=int, default=1, help="how often each policy is run")

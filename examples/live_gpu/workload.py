@@ -71,8 +71,8 @@ class Work:
         return self
 
     def to_submit(self, id: str, now: float) -> Submit:
-        seats = sorted(self.seconds, key=lambda seat: (seat[1] != self.gpus, self.seconds[seat]))
-        options = [{"type": kind, "gpus": size, "rate": self.asked / self.seconds[kind, size]} for kind, size in seats]
+        device_counts = sorted(self.seconds, key=lambda device_count: (device_count[1] != self.gpus, self.seconds[device_count]))
+        options = [{"type": kind, "gpus": size, "rate": self.asked / self.seconds[kind, size]} for kind, size in device_counts]
         sizes = {"gpus": self.gpus, "min_gpus": self.sizes[0], "max_gpus": self.sizes[-1]}
         return Submit(now, {"id": id, **sizes, "model": self.kind, "estimate": self.asked, "options": options, "checkpoint": "inf"})
 
@@ -87,7 +87,7 @@ class Work:
 
     def row(self, name: str, arrival: float) -> dict[str, object]:
         """The same job as a row of a trace."""
-        seats = sorted(self.seconds, key=lambda seat: (seat[1] != self.gpus, self.seconds[seat]))
+        device_counts = sorted(self.seconds, key=lambda device_count: (device_count[1] != self.gpus, self.seconds[device_count]))
         return {
             "job": name,
             "arrival": arrival,
@@ -96,7 +96,7 @@ class Work:
             "max_gpus": self.sizes[-1],
             "duration": self.asked,
             "model": self.kind,
-            "options": "|".join(f"{kind}:{size}={self.seconds[kind, size]!r}" for kind, size in seats),
+            "options": "|".join(f"{kind}:{size}={self.seconds[kind, size]!r}" for kind, size in device_counts),
         }
 
 
@@ -110,8 +110,8 @@ def make(bundle: Bundle, terms: Mapping[str, Any], devices: int, env: Mapping[st
         alone = {(type, size): _pace(speed, size) for (type, size), speed in bundle[kind].alone.items()}
         pace = min(seconds for (_, size), seconds in alone.items() if size == gpus)
         steps = max(int(rng.choice(terms["seconds"]) / pace), 1)
-        seats = {seat: steps * each for seat, each in alone.items() if is_elastic or seat[1] == gpus}
-        found.append(Work(kind, 0.0, steps, gpus, seats, env or {}))
+        device_counts = {device_count: steps * each for device_count, each in alone.items() if is_elastic or device_count[1] == gpus}
+        found.append(Work(kind, 0.0, steps, gpus, device_counts, env or {}))
     held = sum(job.gpus * _held(bundle, job) for job in found)
     gaps = [rng.expovariate(1.0) for _ in found]
     scale, at, placed = held / (terms["load"] * devices) / sum(gaps), 0.0, []
@@ -122,7 +122,7 @@ def make(bundle: Bundle, terms: Mapping[str, Any], devices: int, env: Mapping[st
 
 
 def _pace(speed: Speed, size: int) -> float:
-    """Seconds per step of one device, in a gang of that size without company."""
+    """Seconds per step of one device, in a gang of that size alone on its node."""
     return speed.line.seconds / size
 
 

@@ -29,7 +29,7 @@ _EXPORTS = {
     "parse_cluster": "gantline.core.cluster_spec",
     "Policy": "gantline.core.policy",
     "OrderPolicy": "gantline.core.policy",
-    "param": "gantline.core.constraints",
+    "param": "gantline.core.policy",
     "DeviceRule": "gantline.policies.placement.device_rule",
     "FreeDevices": "gantline.policies.placement.device_rule",
     "GangRequest": "gantline.policies.placement.device_rule",

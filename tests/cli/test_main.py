@@ -78,6 +78,7 @@ def test_a_group_lists_its_commands_with_those_below_them(cli: Cli, group: str) 
     assert told.code == 0
     lines = told.out.splitlines()
     assert max(map(len, lines)) <= 80
+    assert not any(line.endswith("...") for line in lines), "each first sentence fits"
     for name in GROUPS[group][1]:
         assert any(line.startswith(f"  {name} ") for line in lines)
     assert ("    saturate  " in told.out) == (group == "runs")
@@ -97,6 +98,14 @@ def test_an_old_spelling_still_works_and_names_the_new_one(cli: Cli) -> None:
     assert (old.code, old.out) == (0, new.out)
     assert old.err == "gantline: note: 'gantline place' is spelt 'gantline placement choose'; the next version has this spelling alone\n"
     assert " place " not in cli("--help").out
+
+
+def test_an_old_spelling_of_two_words_is_not_taken_for_one_of_one(cli: Cli) -> None:
+    old, new = cli("profile", "company", "waits"), cli("profile", "colocation", "waits")
+    assert old.code == new.code == 2
+    assert old.err.startswith("gantline: note: 'gantline profile company' is spelt 'gantline profile colocation';")
+    assert old.err.endswith(new.err)
+    assert " company " not in cli("help", "traces").out
 
 
 def test_every_command_has_help_of_its_own(cli: Cli) -> None:
@@ -169,7 +178,6 @@ def test_a_signal_in_the_middle_of_a_decision_ends_the_run_and_leaves_nothing_be
     options = ["--cluster", "2x4", "--policy", "./slow.py:Slow", "--jobs-out", "j.csv"]
     command = [sys.executable, "-m", "gantline", "simulate", "jobs.csv", *options]
     running = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, cwd=folder)
-    assert running.stderr is not None
     assert running.stderr.readline() == "deciding\n"
     os.kill(running.pid, number)
     _, err = running.communicate(timeout=60)

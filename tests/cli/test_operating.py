@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from tests.cli.conftest import Cli
+from tests.live.service.asking import becomes, started
 from tests.live.service.conftest import Running, until
 
 from gantline.core.errors import RefusedError
@@ -56,8 +57,7 @@ def test_a_cordoned_device_is_seen_where_people_look(cli: Cli, owner: Client) ->
 
 
 def test_the_terms_of_a_job_are_changed_while_it_waits(cli: Cli, owner: Client) -> None:
-    (first,) = owner.submit(["sleep", "600"], resources={"gpus": 4})
-    until(lambda: owner.job(first)["state"] == "running")
+    first = started(owner, resources={"gpus": 4})
     (second,) = owner.submit(["sleep", "600"], name="old", limits={"time": "1h"})
     until(lambda: owner.job(second)["estimate"] == 3600.0, "the engine has taken it in")
     assert cli("set", second, "--queue", "late").code == 3
@@ -81,10 +81,9 @@ def test_the_terms_of_a_job_are_changed_while_it_waits(cli: Cli, owner: Client) 
 
 
 def test_a_time_limit_that_is_shortened_ends_a_job_that_runs(cli: Cli, owner: Client) -> None:
-    (id,) = owner.submit(["sleep", "600"], limits={"time": "1h"})
-    until(lambda: owner.job(id)["state"] == "running")
+    id = started(owner, limits={"time": "1h"})
     assert cli("set", id, "--time-limit", "0.01s").code == 0
-    until(lambda: owner.job(id)["state"] == "timeout")
+    becomes(owner, id, "timeout")
     late = cli("set", id, "--name", "x")
     assert (late.code, "has ended" in late.err) == (4, True)
 
@@ -125,8 +124,7 @@ def test_expired_and_revoked_tokens_are_told_apart(cli: Cli, owner: Client, serv
 
 
 def test_a_job_that_waits_says_why_at_once_and_when_it_will_start_later(cli: Cli, owner: Client) -> None:
-    (first,) = owner.submit(["sleep", "600"], resources={"gpus": 3}, estimate="1h")
-    until(lambda: owner.job(first)["state"] == "running")
+    first = started(owner, resources={"gpus": 3}, estimate="1h")
     waits = [owner.submit(["sleep", "600"], resources={"gpus": 2}, estimate="10m")[0] for _ in range(3)]
     until(lambda: owner.job(waits[0])["reason"] == "resources")
     assert owner.job(waits[0])["why"] == "not enough free devices", "and not for ever 'waits for the next decision'"
@@ -154,14 +152,13 @@ def test_what_keeps_a_job_out_is_named(cli: Cli, owner: Client) -> None:
     assert f"{held}: left out: is held until it is released" in told
     assert f"{parent}: runs; its end is not known: it has no estimate" in told
     owner.cancel(parent)
-    until(lambda: owner.job(child)["state"] == "failed")
+    becomes(owner, child, "failed")
     assert owner.job(child)["why"] == f"waited for job {parent} to succeed, which was cancelled"
     assert f"waited for job {parent} to succeed, which was cancelled" in cli("explain", child).out
 
 
 def test_when_a_job_would_start_is_told_before_it_is_submitted(cli: Cli, owner: Client, tmp_path: Path) -> None:
-    (first,) = owner.submit(["sleep", "600"], resources={"gpus": 3}, estimate="1h")
-    until(lambda: owner.job(first)["state"] == "running")
+    first = started(owner, resources={"gpus": 3}, estimate="1h")
     (tmp_path / "job.yaml").write_text("resources: {gpus: 2}\nestimate: 10m\nrun: sleep 600\n", encoding="utf-8")
     before = len(owner.jobs())
     told = cli("what-if", "--job", "job.yaml")
@@ -178,8 +175,7 @@ def test_when_a_job_would_start_is_told_before_it_is_submitted(cli: Cli, owner: 
 
 
 def test_all_who_ask_share_one_forecast_until_the_state_changes(owner: Client, service: Running) -> None:
-    (first,) = owner.submit(["sleep", "600"], resources={"gpus": 4}, estimate="1h")
-    until(lambda: owner.job(first)["state"] == "running")
+    started(owner, resources={"gpus": 4}, estimate="1h")
     waits = [owner.submit(["true"], estimate="1m")[0] for _ in range(4)]
     until(lambda: {owner.job(id)["reason"] for id in waits} == {"resources", "blocked"})
     others = [service.client() for _ in range(4)]

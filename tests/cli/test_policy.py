@@ -76,7 +76,7 @@ def test_a_policy_that_is_not_there_is_not_found(cli: Cli, folder: Path, name: s
         assert part in told.err
 
 
-@pytest.mark.usefixtures("one_story")
+@pytest.mark.usefixtures("one_scenario")
 def test_check_fails_with_code_1_and_says_how(cli: Cli, folder: Path) -> None:
     (folder / "mine.py").write_text(CLOCKED)
     told = cli("policy", "check", "mine.py", "-o", "json")
@@ -86,7 +86,7 @@ def test_check_fails_with_code_1_and_says_how(cli: Cli, folder: Path) -> None:
     assert "time.time in key(), line 9" in broken["purity"]
 
 
-@pytest.mark.usefixtures("one_story")
+@pytest.mark.usefixtures("one_scenario")
 def test_the_example_runs_and_keeps_the_rules(cli: Cli, folder: Path) -> None:
     name = f"{EXAMPLE}:Patient"
     told = cli("simulate", "jobs.csv", "--cluster", "2x4", "--policy", name, "--set", "patience=2", "--round", 60, "-o", "json")

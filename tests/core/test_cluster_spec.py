@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from gantline.core.cluster_spec import parse_cluster, parse_cluster_yaml
+from gantline.core.cluster_spec import parse_cluster
 from gantline.core.errors import UsageError
+from gantline.traces.files.clusters import parse_cluster_yaml
 
 
 def test_nodes_times_gpus():

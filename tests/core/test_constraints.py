@@ -8,9 +8,8 @@ from typing import ClassVar
 
 import pytest
 
-from gantline.core.constraints import Takes, param
 from gantline.core.errors import UsageError
-from gantline.core.policy import OrderPolicy, parameters
+from gantline.core.policy import OrderPolicy, Takes, param, parameters
 from gantline.policies.registry import find_policy, policy_names
 
 

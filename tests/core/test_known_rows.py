@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gantline.core.columns import Job
-from gantline.core.insiders import tables_behind
-from gantline.core.known_rows import KnownRows
+from gantline.core.job_json import KnownRows
 from gantline.core.snapshot_json import decode_snapshot, encode_snapshot
+from gantline.core.tables import tables_behind
 from gantline.live.scheduler.view import Growing
 
 

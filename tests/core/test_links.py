@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from gantline.core.cluster import Cluster, Link, Node
-from gantline.core.cluster_spec import parse_cluster_yaml
 from gantline.core.errors import UsageError
 from gantline.core.inputs import Submit
 from gantline.simulator.simulate import simulate
+from gantline.traces.files.clusters import parse_cluster_yaml
 
 TWO = "nodes: [{gpus: 2, count: 2, rack: r1}, {gpus: 2, count: 2, rack: r2}]\n"
 LEAVES = tuple([Link(f"node{k}", f"rack:r{1 + k // 2}", 6.0) for k in range(4)] + [Link(f"rack:r{r}", "switch:core", 6.0) for r in (1, 2)])

@@ -8,7 +8,7 @@ from gantline.core.options import Option, OptionTable
 
 
 def test_a_lent_table_has_every_option_and_takes_none() -> None:
-    table = OptionTable()
+    table = OptionTable.blank(0)
     lent = [table.frozen()]
     for gpus in range(1, 40):
         table.append(Option(0, gpus, rate=float(gpus)))

@@ -12,9 +12,8 @@ from gantline import Assignment, Mode, Policy
 from gantline.core.columns import Job
 from gantline.core.facts import Costs
 from gantline.core.inputs import Action, JobRequest
-from gantline.core.insiders import tables_behind
 from gantline.core.snapshot_json import decode_snapshot, encode_snapshot
-from gantline.core.tables import Tables
+from gantline.core.tables import Tables, tables_behind
 from gantline.engine.engine import Engine
 from gantline.engine.state import State
 

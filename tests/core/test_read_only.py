@@ -11,12 +11,11 @@ import pytest
 
 from gantline import OrderPolicy, Plan, Policy, Snapshot, simulate
 from gantline.core.cluster_now import ClusterNow
-from gantline.core.columns import Job
+from gantline.core.columns import JobTable
 from gantline.core.errors import GantlineError
-from gantline.core.insiders import tables_behind
 from gantline.core.snapshot import Jobs
 from gantline.core.snapshot_view import Lent
-from gantline.core.tables import Tables
+from gantline.core.tables import Tables, tables_behind
 from gantline.traces.trace import Trace
 
 JOBS = Trace.from_records([{"job": f"j{k}", "gpus": 1 + k % 2, "arrival": float(k), "duration": 70.0 + k} for k in range(6)])
@@ -45,7 +44,7 @@ def one_snapshot() -> Snapshot:
 def reachable(start: object) -> list[object]:
     """Everything that attributes, items and slots lead to, private names included; code and modules are not data.
 
-    Only what `Lent` guards is left out: its methods copy, and its private name is for `core.insiders`.
+    Only what `Lent` guards is left out: its methods copy, and its private name is for `tables_behind`.
     """
     found: dict[int, object] = {}
     todo = [start]
@@ -98,12 +97,12 @@ def test_every_column_is_read_only(kind: type) -> None:
 
 def test_true_durations_cannot_be_read_without_estimates() -> None:
     snapshot = one_snapshot()
-    truth = tables_behind(snapshot).F[Job.WORK]
+    truth = tables_behind(snapshot).jobs.work
     F, _ = snapshot.jobs.matrices()
-    for column in (Job.WORK, Job.DUE, Job.FINISH):
-        assert np.isnan(F[column]).all()
+    for column in (JobTable.work, JobTable.due, JobTable.finish):
+        assert np.isnan(F[column.place]).all()
         with pytest.raises(GantlineError):
-            snapshot.lent.floats(column, np.arange(2))
+            snapshot.lent.column(column, np.arange(2))
     floats = [value for value in reachable(snapshot) if isinstance(value, np.ndarray) and value.dtype == np.float64 and value.size]
     assert not any(np.isin(truth, value).any() for value in floats)
 

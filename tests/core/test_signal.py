@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gantline.core.errors import UsageError
-from gantline.core.grid import DAY, Signal
+from gantline.core.facts import DAY, Signal
 
 
 def test_a_value_holds_for_its_step_and_sums_over_time() -> None:

@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.engine.assigning import watched
 
+from gantline.core.options import JobSize
 from gantline.core.phases import Phase
-from gantline.core.plan import Plan
-from gantline.core.sizes import JobSize
 from gantline.core.snapshot import Snapshot
 from gantline.engine.drivers.faulty import Faults, FaultyExecutor
 from gantline.models.model import PerformanceModel
@@ -23,15 +23,13 @@ def sizes_seen(job: dict[str, Any], cluster: str = "gpu:1x8", **options: Any) ->
     """What a policy sees of one job, decision by decision; the bulk form says the same."""
     seen: list[list[JobSize]] = []
 
-    class Watches(Fifo):
-        def decide(self, snapshot: Snapshot) -> Plan:
-            tables = [snapshot.jobs.sizes_table(kind) for kind in range(len(snapshot.cluster.types))]
-            in_bulk = [JobSize(kind, *one) for kind, table in enumerate(tables) for one in zip(table.size.tolist(), table.rate.tolist())]
-            seen.append(snapshot.jobs.sizes(0))
-            assert sorted(in_bulk) == sorted(seen[-1])
-            return super().decide(snapshot)
+    def look(snapshot: Snapshot) -> None:
+        tables = [snapshot.jobs.sizes_table(kind) for kind in range(len(snapshot.cluster.types))]
+        in_bulk = [JobSize(kind, *one) for kind, table in enumerate(tables) for one in zip(table.size.tolist(), table.rate.tolist())]
+        seen.append(snapshot.jobs.sizes(0))
+        assert sorted(in_bulk) == sorted(seen[-1])
 
-    simulate([{"job": "a", "arrival": 0.0, "duration": 100.0} | job], cluster, Watches(), executor="acknowledged", **options)
+    simulate([{"job": "a", "arrival": 0.0, "duration": 100.0} | job], cluster, watched(Fifo, look), executor="acknowledged", **options)
     return seen
 
 
@@ -73,17 +71,17 @@ def test_speeds_that_a_run_keeps_to_itself_are_what_anybody_would_guess():
 def test_a_job_that_is_stopping_runs_in_no_way():
     seen = set()
 
-    class Watches(find_policy("srtf")):
-        def decide(self, snapshot):
-            jobs = snapshot.jobs
-            seen.update(zip(jobs.phase.tolist(), (jobs.option >= 0).tolist()))
-            return super().decide(snapshot)
+    def look(snapshot):
+        jobs = snapshot.jobs
+        seen.update(zip(jobs.phase.tolist(), (jobs.option >= 0).tolist()))
 
     jobs = [
         {"job": name, "arrival": at, "gpus": 1, "duration": work}
         for name, at, work in (("a", 0.0, 900.0), ("b", 50.0, 90.0), ("c", 50.5, 9.0))
     ]
-    simulate(jobs, "1x1", Watches(), executor=FaultyExecutor(np.array([900.0, 90.0, 9.0]), Faults(stop=(30.0, 30.0))))
+    simulate(
+        jobs, "1x1", watched(find_policy("srtf"), look), executor=FaultyExecutor(np.array([900.0, 90.0, 9.0]), Faults(stop=(30.0, 30.0)))
+    )
     assert (int(Phase.CHECKPOINTING), False) in seen
     assert not {(int(Phase.CHECKPOINTING), True), (int(Phase.STOPPING), True)} & seen
 
@@ -92,15 +90,13 @@ def test_our_elastic_policies_see_the_sizes_that_jobs_name():
     """What a pool is shared out by is what `jobs.sizes` says of each of its jobs, as far as the pool has devices."""
     compared = []
 
-    class Compares(Fifo):
-        def decide(self, snapshot):
-            for pool in pools(snapshot):
-                for place, job in enumerate(pool.jobs.tolist()):
-                    own = slice(pool.curves.first[place], pool.curves.first[place + 1])
-                    read = list(zip(pool.curves.size[own].tolist(), pool.curves.rate[own].tolist()))
-                    named = [(size.gpus, size.rate) for size in snapshot.jobs.sizes(job) if size.type == pool.kind]
-                    compared.append((read, [one for one in named if one[0] <= pool.capacity]))
-            return super().decide(snapshot)
+    def compare(snapshot):
+        for pool in pools(snapshot):
+            for place, job in enumerate(pool.jobs.tolist()):
+                own = slice(pool.curves.first[place], pool.curves.first[place + 1])
+                read = list(zip(pool.curves.size[own].tolist(), pool.curves.rate[own].tolist()))
+                named = [(size.gpus, size.rate) for size in snapshot.jobs.sizes(job) if size.type == pool.kind]
+                compared.append((read, [one for one in named if one[0] <= pool.capacity]))
 
     ways = ("", "a:2=100", "a:1=100|a:2=60|a:4=40", "a:2=100|b:1=90|b:3=50", "b:4=10|b:4=8|b:8=5")
     ranges = ((1, 3), (2, 2), (2, 9), (1, 8))
@@ -109,6 +105,6 @@ def test_our_elastic_policies_see_the_sizes_that_jobs_name():
         {"job": f"j{k}", "arrival": 0.0, "gpus": 2, "duration": 100.0, "min_gpus": least, "max_gpus": most, "options": text, "type": "a"}
         for k, (text, least, most) in enumerate(cells)
     ]
-    simulate(jobs, "a:2x4,b:2x8", Compares(), executor="acknowledged", until=1.0)
+    simulate(jobs, "a:2x4,b:2x8", watched(Fifo, compare), executor="acknowledged", until=1.0)
     assert [read for read, _ in compared] == [named for _, named in compared]
     assert sum(len(read) for read, _ in compared) > len(jobs)

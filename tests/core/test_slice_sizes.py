@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from gantline.core.cluster_spec import parse_cluster, parse_cluster_yaml
+from gantline.core.cluster_spec import parse_cluster
 from gantline.core.errors import UsageError
 from gantline.core.slices import is_cpu, is_slice, parse_slices, slice_type, whole_and_percent
+from gantline.traces.files.clusters import parse_cluster_yaml
 
 
 @pytest.mark.parametrize(

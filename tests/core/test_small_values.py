@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from gantline.core import memory
 from gantline.core.errors import UsageError
+from gantline.core.fields import human_seconds, seconds
 from gantline.core.rng import stream
-from gantline.core.units import human_seconds, seconds
 
 
 @pytest.mark.parametrize(

@@ -11,11 +11,13 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.engine.assigning import watched
 
-from gantline import Assignment, Costs, Misfit, Mode, NodeEvent, OrderPolicy, Part, Plan, Policy, Refusal, Reservation, Snapshot, simulate
+from gantline import Assignment, Costs, Misfit, Mode, NodeEvent, Part, Plan, Policy, Refusal, Reservation, Snapshot, simulate
 from gantline.core.errors import UsageError
 from gantline.core.plan import Assignments
 from gantline.core.snapshot_json import decode_plan, decode_snapshot, encode_plan, encode_snapshot
+from gantline.policies.fifo import Fifo
 from gantline.policies.registry import make_policy
 
 COLUMNS = [
@@ -232,13 +234,8 @@ def test_an_empty_cluster_and_no_jobs_are_a_snapshot_too() -> None:
 def test_the_true_amount_of_work_never_leaves_the_simulator() -> None:
     seen: list[dict[str, Any]] = []
 
-    @dataclass(frozen=True)
-    class Peek(OrderPolicy):
-        def key(self, snapshot: Snapshot) -> Any:
-            seen.append(encode_snapshot(snapshot))
-            return snapshot.jobs.arrival
-
-    simulate([{"job": "a", "arrival": 0.0, "gpus": 1, "duration": 1234.5}], "1x1", Peek(), estimates="none")
+    peek = watched(Fifo, lambda snapshot: seen.append(encode_snapshot(snapshot)))
+    simulate([{"job": "a", "arrival": 0.0, "gpus": 1, "duration": 1234.5}], "1x1", peek, estimates="none")
     assert "1234.5" not in json.dumps(seen)
 
 

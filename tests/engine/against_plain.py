@@ -11,9 +11,8 @@ from tests.oracles.books import check_books
 from tests.oracles.plain_commit import PlainCommit
 from tests.oracles.plain_walk import Gang, Place, Way
 
-from gantline.core.columns import Job, Node
+from gantline.core.columns import Job, Node, elapsed
 from gantline.core.facts import Costs
-from gantline.core.gather import elapsed
 from gantline.core.phases import Phase
 from gantline.engine.engine import Engine
 

@@ -4,11 +4,24 @@ whose terms change while they run."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from gantline import Assignment, Mode, Plan, Policy, Snapshot
+
+
+def watched(kind: Any, look: Callable[[Snapshot], object]) -> Policy:
+    """A policy of this class whose snapshots are looked at before it decides."""
+
+    class Watched(kind):
+        def decide(self, snapshot: Snapshot) -> Plan:
+            look(snapshot)
+            return super().decide(snapshot)
+
+    return Watched()
 
 
 @dataclass(frozen=True)

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from tests.jobs import by_job, held_by
+
 from gantline.core.queues import ancestors
 from gantline.simulator.run import Run
 
 
 def held(run: Run, job: str, at: float) -> int:
     """How many devices a job held at that time."""
-    spans = run.allocations.filter(run.allocations["job"] == job).iter_rows(named=True)
+    spans = held_by(run, job).iter_rows(named=True)
     return sum(span["gpus"] for span in spans if span["start"] <= at < span["end"])
 
 
 def most_held(run: Run, queues: Iterable[str]) -> dict[str, int]:
     """The most devices that each of these queues and those below it held at any time."""
-    queue_of = dict(run.jobs.select("job", "queue").iter_rows())
+    queue_of = by_job(run, "queue")
     spans = [(row["start"], row["end"], row["gpus"], queue_of[row["job"]]) for row in run.allocations.iter_rows(named=True)]
     found = {}
     for queue in queues:

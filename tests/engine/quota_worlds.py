@@ -14,7 +14,7 @@ from tests.oracles.quota_rule import Gang, Picture, above_limit, broken_promises
 from tests.systems.gavel.tiny_world import SPEEDS, table
 
 from gantline.core.columns import ASKED_TOGETHER, FREE, Device, Job, Node, Option
-from gantline.core.grid import Signal
+from gantline.core.facts import Signal
 from gantline.core.inputs import Input, Reserve, SetQueue
 from gantline.core.phases import Phase
 from gantline.core.plan import Plan
@@ -22,12 +22,11 @@ from gantline.core.reasons import Reason
 from gantline.core.snapshot import Snapshot
 from gantline.core.windows import parse_windows
 from gantline.engine.assembly.from_trace import assemble
-from gantline.engine.assembly.rules import RunRules
+from gantline.engine.assembly.run_rules import RunRules
 from gantline.engine.assembly.spec import RunSpec
 from gantline.engine.drivers.simulation import Simulation, make_driver
 from gantline.engine.drivers.stepping import Driver, Stepping, Virtual
 from gantline.engine.log import Interval
-from gantline.engine.state import State
 from gantline.policies.registry import policy_names
 from gantline.traces.files.clusters import read_cluster
 from gantline.traces.files.policies import policy_of
@@ -62,22 +61,6 @@ class World:
     reserve: str = ""
     changes: tuple[SetQueue, ...] = ()
     closed: bool = False  # all jobs are there at the beginning, and none ends
-
-
-@dataclass
-class Found:
-    """What a run came to."""
-
-    state: State
-    breaches: list[str]
-    by_quota: int  # evictions that a quota asked for
-    evictions: int  # all that were neither a window's nor a lease's end
-
-    def first_start(self, job: str) -> float:
-        return float(self.state.tables.F[Job.FIRST_START, self.state.tables.ids.index(job)])
-
-    def finish(self, job: str) -> float:
-        return float(self.state.tables.F[Job.FINISH, self.state.tables.ids.index(job)])
 
 
 class Watch:
@@ -236,8 +219,8 @@ class Watch:
         return Picture(now, tuple(gangs), free, place, quotas)
 
 
-def run_world(world: World) -> Found:
-    """Run it to its end, and look at every plan."""
+def run_world(world: World) -> list[str]:
+    """What is wrong in it: run it to its end, and look at every plan."""
     spec = RunSpec.of({"queues": world.queues, "carbon": EVEN, **world.options})
     cluster = read_cluster(world.cluster)
     policy = policy_of(world.policy, BRIEF.get(world.policy, {}))
@@ -259,7 +242,7 @@ def run_world(world: World) -> Found:
         breaches.append(f"no rest: {watch.by_quota} evictions by quotas among {len(world.jobs)} jobs")
     if world.closed and world.policy in NEVER_PREEMPT and watch.evictions > len(world.jobs):
         breaches.append(f"no rest: {watch.evictions} evictions among {len(world.jobs)} jobs")
-    return Found(engine.state, breaches, watch.by_quota, watch.evictions)
+    return breaches
 
 
 @cache

@@ -14,11 +14,11 @@ from gantline.core.phases import Phase
 from gantline.core.plan import Plan
 from gantline.core.policy import Policy
 from gantline.core.tables import Tables
-from gantline.engine.assembly.load import load_tables
 from gantline.engine.engine import Engine
 from gantline.engine.regime import Regime
 from gantline.engine.state import State
 from gantline.policies.placement.rules import find_placement
+from gantline.traces.to_tables import load_tables
 from gantline.traces.trace import Trace
 
 

@@ -1,4 +1,4 @@
-"""A story: a small cluster, a few jobs, a policy, and a world in which messages get lost and machines die; told by one seed."""
+"""A scenario: a small cluster, a few jobs, a policy, and a world in which messages get lost and machines die; told by one seed."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ from gantline.core.cluster_spec import parse_cluster
 from gantline.core.columns import Job
 from gantline.core.inputs import Input, NodeEvent
 from gantline.core.tables import Tables
-from gantline.engine.assembly.load import load_tables
 from gantline.engine.drivers.acknowledged import Acknowledged
 from gantline.engine.drivers.faulty import Faults, FaultyExecutor
 from gantline.engine.drivers.simulation import Simulation
@@ -24,6 +23,7 @@ from gantline.engine.regime import Regime
 from gantline.engine.state import State
 from gantline.policies.placement.rules import find_placement
 from gantline.policies.registry import make_policy
+from gantline.traces.to_tables import load_tables
 
 POLICIES = ("fifo", "srtf", "las", "srsf", "smallest", "tiresias", "fair-share", "pairs", "wanderers")
 USUAL = frozenset({Can.SHARE, Can.BATCH})
@@ -32,7 +32,7 @@ ASSIGNING = {"pairs": Pairs, "wanderers": Wanderers, "breathers": Breathers, "ro
 
 @dataclass
 class Ending:
-    """What is left when the story is over."""
+    """What is left when the scenario is over."""
 
     tables: Tables
     executor: FaultyExecutor
@@ -68,7 +68,7 @@ def jobs_of(rng: random.Random, most_gpus: int, hybrid: bool = False) -> Trace:
 def tell(
     seed: int, *, faults: Faults | None = None, policy: str | None = None, able: frozenset[Can] = USUAL, requests: tuple[Input, ...] = ()
 ) -> Ending:
-    """The story of a seed; `faults` replaces the drawn ones, `policy` the drawn policy; `able` is what need not stop a gang."""
+    """The scenario of a seed; `faults` replaces the drawn ones, `policy` the drawn policy; `able` is what need not stop a gang."""
     rng = random.Random(seed)
     nodes, per = rng.randint(1, 5), rng.choice([1, 2, 4])
     hybrid = faults is None and rng.random() < 0.25

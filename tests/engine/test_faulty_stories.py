@@ -1,4 +1,4 @@
-"""The engine keeps its promises whatever messages do: thousands of seeded stories (`make stories` tells ten thousand)."""
+"""The engine keeps its promises whatever messages do: thousands of seeded scenarios (`make scenarios` tells ten thousand)."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ def overlaps(ending) -> list[str]:
     return found
 
 
-def test_every_story_ends_well(story_seeds):
-    for seed in story_seeds:
+def test_every_scenario_ends_well(scenario_seeds):
+    for seed in scenario_seeds:
         ending = tell(seed)
         assert not ending.executor.breaches, f"seed {seed}: {ending.executor.breaches[:3]}"
         assert not ending.unfinished, f"seed {seed}: {ending.unfinished} never finished"

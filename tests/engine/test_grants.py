@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from tests.engine.states import commit, engine_of
+from tests.jobs import gangs
 
 from gantline.core.columns import Device, Job, Node
 from gantline.core.facts import Costs
@@ -17,10 +18,6 @@ from gantline.core.reasons import Reason
 from gantline.engine.engine import Engine
 
 A, B, C = 0, 1, 2
-
-
-def jobs(*gpus: int, **more: Any) -> list[dict[str, Any]]:
-    return [{"job": f"j{k}", "arrival": 0.0, "gpus": g, "duration": 100.0, **more} for k, g in enumerate(gpus)]
 
 
 def reason(engine: Engine, row: int) -> Reason:
@@ -64,7 +61,7 @@ MEANINGLESS = {
 
 @pytest.mark.parametrize("asked", MEANINGLESS.values(), ids=MEANINGLESS.keys())
 def test_what_cannot_be_meant_is_refused_with_a_reason(asked: Assignment) -> None:
-    engine = engine_of(jobs(2, 1, type="gpu"), "gpu:1x4/8c,v100:1x4,cpu:1x0/8c")
+    engine = engine_of(gangs(2, 1, type="gpu"), "gpu:1x4/8c,v100:1x4,cpu:1x0/8c")
     commit(engine, [asked, Assignment(B)])
 
     assert reason(engine, A) is Reason.INFEASIBLE
@@ -74,7 +71,7 @@ def test_what_cannot_be_meant_is_refused_with_a_reason(asked: Assignment) -> Non
 
 @pytest.mark.parametrize("asked", MEANINGLESS.values(), ids=MEANINGLESS.keys())
 def test_a_gang_that_runs_does_not_lose_its_place_to_a_meaningless_row(asked: Assignment) -> None:
-    engine = engine_of(jobs(2, 1, type="gpu"), "gpu:1x4/8c,v100:1x4,cpu:1x0/8c")
+    engine = engine_of(gangs(2, 1, type="gpu"), "gpu:1x4/8c,v100:1x4,cpu:1x0/8c")
     commit(engine, [Assignment(A), Assignment(B)])
     commit(engine, [asked, Assignment(B)], at=10.0)
 
@@ -83,7 +80,7 @@ def test_a_gang_that_runs_does_not_lose_its_place_to_a_meaningless_row(asked: As
 
 
 def test_devices_that_others_hold_are_not_given() -> None:
-    engine = engine_of(jobs(2, 2), "1x4")
+    engine = engine_of(gangs(2, 2), "1x4")
     commit(engine, [Assignment(A, devices=(1, 2)), Assignment(B, devices=(2, 3))])
 
     assert held(engine, A) == (1, 2)
@@ -91,7 +88,7 @@ def test_devices_that_others_hold_are_not_given() -> None:
 
 
 def test_a_gang_that_cannot_move_stays_where_it_is() -> None:
-    engine = engine_of(jobs(2, 2), "1x4")
+    engine = engine_of(gangs(2, 2), "1x4")
     commit(engine, [Assignment(A, devices=(0, 1)), Assignment(B, devices=(2, 3))])
     commit(engine, [Assignment(B), Assignment(A, devices=(2, 3))], at=10.0)
 
@@ -101,7 +98,7 @@ def test_a_gang_that_cannot_move_stays_where_it_is() -> None:
 
 
 def test_two_gangs_swap_places() -> None:
-    engine = engine_of(jobs(2, 2), "1x4", costs=Costs(move=5.0))
+    engine = engine_of(gangs(2, 2), "1x4", costs=Costs(move=5.0))
     commit(engine, [Assignment(A, devices=(0, 1)), Assignment(B, devices=(2, 3))])
     commit(engine, [Assignment(A, devices=(2, 3)), Assignment(B, devices=(0, 1))], at=10.0)
 
@@ -110,7 +107,7 @@ def test_two_gangs_swap_places() -> None:
 
 
 def test_a_gang_whose_old_place_is_taken_and_whose_new_one_is_not_free_stops() -> None:
-    engine = engine_of(jobs(2, 2, 2), "1x6")
+    engine = engine_of(gangs(2, 2, 2), "1x6")
     commit(engine, [Assignment(A, devices=(0, 1)), Assignment(C, devices=(4, 5))])
     commit(engine, [Assignment(B, devices=(0, 1)), Assignment(C), Assignment(A, devices=(4, 5))], at=10.0)
 
@@ -121,16 +118,16 @@ def test_a_gang_whose_old_place_is_taken_and_whose_new_one_is_not_free_stops() -
 
 
 def test_growth_that_finds_no_room_changes_nothing() -> None:
-    engine = engine_of(jobs(2, 1), "1x3", costs=Costs(resize=10.0))
+    engine = engine_of(gangs(2, 1), "1x3", costs=Costs(resize=10.0))
     commit(engine, [Assignment(A), Assignment(B)])
     commit(engine, [Assignment(A, gpus=3), Assignment(B)], at=10.0)
 
     assert held(engine, A) == (0, 1)
-    assert engine.state.tables.F[Job.DUE, A] == pytest.approx(100.0)
+    assert engine.state.tables.F[Job.DUE, A] == pytest.approx(1000.0)
 
 
 def test_those_who_shrink_make_room_for_those_listed_before_them() -> None:
-    engine = engine_of(jobs(3, 2), "1x4")
+    engine = engine_of(gangs(3, 2), "1x4")
     commit(engine, [Assignment(A)])
     commit(engine, [Assignment(B), Assignment(A, gpus=2)], at=10.0)
 
@@ -138,7 +135,7 @@ def test_those_who_shrink_make_room_for_those_listed_before_them() -> None:
 
 
 def test_a_share_and_the_gang_that_held_its_type_do_not_both_get_it() -> None:
-    engine = engine_of(jobs(1, 1), "1x1")
+    engine = engine_of(gangs(1, 1), "1x1")
     commit(engine, [Assignment(A)])
     commit(engine, [Assignment(A), Assignment(B, share=0.5)], at=10.0)
 
@@ -147,7 +144,7 @@ def test_a_share_and_the_gang_that_held_its_type_do_not_both_get_it() -> None:
 
 
 def test_what_a_commit_did_is_counted_for_shares_of_the_time_too() -> None:
-    engine = engine_of(jobs(1, 1), "1x1")
+    engine = engine_of(gangs(1, 1), "1x1")
     commit(engine, [Assignment(A, share=0.5), Assignment(B, share=0.5)])
     assert engine.state.out.tolist() == [2, 0]
     commit(engine, [Assignment(A, share=0.5)], at=10.0)
@@ -157,7 +154,7 @@ def test_what_a_commit_did_is_counted_for_shares_of_the_time_too() -> None:
 def test_devices_beside_a_share_are_given_up_to_the_last_one() -> None:
     """Half of the time of two devices is worth one: of four, three are left for a gang, and no fourth is."""
     for devices, runs in (((1, 2, 3), True), ((0, 1, 2, 3), False)):
-        engine = engine_of(jobs(2, len(devices)), "1x4")
+        engine = engine_of(gangs(2, len(devices)), "1x4")
         commit(engine, [Assignment(A, share=0.5)])
         commit(engine, [Assignment(A, share=0.5), Assignment(B, devices=devices)], at=10.0)
         assert running(engine, A)
@@ -166,7 +163,7 @@ def test_devices_beside_a_share_are_given_up_to_the_last_one() -> None:
 
 # --- who must not be touched ---------------------------------------------------------------------------------------------
 def test_a_locked_gang_stays_whatever_the_plan_says() -> None:
-    engine = engine_of(jobs(2, 2), "1x4")
+    engine = engine_of(gangs(2, 2), "1x4")
     commit(engine, [Assignment(A, devices=(0, 1))])
     engine.state.tables.I[Job.LOCKED, A] = 1
     for plan in ([], [Assignment(A, devices=(2, 3))], [Assignment(A, gpus=4)], [Assignment(A, share=0.5)]):
@@ -175,7 +172,7 @@ def test_a_locked_gang_stays_whatever_the_plan_says() -> None:
 
 
 def test_within_its_minimum_run_time_a_gang_is_neither_stopped_nor_moved() -> None:
-    engine = engine_of(jobs(2, 2), "1x4", min_run=50.0)
+    engine = engine_of(gangs(2, 2), "1x4", min_run=50.0)
     commit(engine, [Assignment(A, devices=(0, 1))])
     commit(engine, [Assignment(A, devices=(2, 3))], at=10.0)
     assert held(engine, A) == (0, 1)
@@ -187,7 +184,7 @@ def test_within_its_minimum_run_time_a_gang_is_neither_stopped_nor_moved() -> No
 
 
 def test_who_is_not_in_the_plan_knows_why_it_waits() -> None:
-    engine = engine_of(jobs(1, 1), "1x2")
+    engine = engine_of(gangs(1, 1), "1x2")
     commit(engine, [Assignment(A, within="node")])
 
     assert reason(engine, B) is Reason.DEFERRED
@@ -199,7 +196,7 @@ def pair(first: int, second: int, **more: Any) -> list[Assignment]:
 
 
 def test_strangers_may_not_use_a_shared_device() -> None:
-    engine = engine_of(jobs(1, 1, 1), "1x1")
+    engine = engine_of(gangs(1, 1, 1), "1x1")
     commit(engine, [*pair(A, B), Assignment(C, devices=(0,), group=1, mode=Mode.SPACE)])
 
     assert (held(engine, A), held(engine, B)) == ((0,), (0,))
@@ -207,7 +204,7 @@ def test_strangers_may_not_use_a_shared_device() -> None:
 
 
 def test_a_running_pair_of_strangers_is_brought_together_by_moving_one() -> None:
-    engine = engine_of(jobs(1, 1), "1x2")
+    engine = engine_of(gangs(1, 1), "1x2")
     commit(engine, [Assignment(A), Assignment(B)])
     commit(engine, pair(A, B), at=10.0)
 
@@ -216,7 +213,7 @@ def test_a_running_pair_of_strangers_is_brought_together_by_moving_one() -> None
 
 
 def test_a_pair_is_parted_and_one_stays() -> None:
-    engine = engine_of(jobs(1, 1), "1x2")
+    engine = engine_of(gangs(1, 1), "1x2")
     commit(engine, pair(A, B))
     commit(engine, [Assignment(A), Assignment(B)], at=10.0)
 
@@ -225,14 +222,14 @@ def test_a_pair_is_parted_and_one_stays() -> None:
 
 
 def test_three_slim_members_spread_over_the_devices_of_a_wide_one() -> None:
-    engine = engine_of(jobs(2, 1, 1, 1), "1x4")
+    engine = engine_of(gangs(2, 1, 1, 1), "1x4")
     commit(engine, [Assignment(k, group=0, mode=Mode.SPACE) for k in range(4)])
 
     assert [held(engine, k) for k in range(4)] == [(0, 1), (0,), (1,), (0,)]
 
 
 def test_when_the_wide_member_does_not_fit_the_slim_one_runs() -> None:
-    engine = engine_of(jobs(3, 1), "1x3")
+    engine = engine_of(gangs(3, 1), "1x3")
     commit(engine, [Assignment(A, gpus=4, group=0, mode=Mode.SPACE), Assignment(B, group=0, mode=Mode.SPACE)])
 
     assert not running(engine, A)
@@ -240,7 +237,7 @@ def test_when_the_wide_member_does_not_fit_the_slim_one_runs() -> None:
 
 
 def test_members_use_cpus_each_of_its_own() -> None:
-    engine = engine_of(jobs(1, 1, 1, cpus=3.0), "1x1/8c")
+    engine = engine_of(gangs(1, 1, 1, cpus=3.0), "1x1/8c")
     commit(engine, [Assignment(k, group=0, mode=Mode.SPACE) for k in range(3)])
 
     assert [running(engine, k) for k in range(3)] == [True, True, False]
@@ -248,7 +245,7 @@ def test_members_use_cpus_each_of_its_own() -> None:
 
 
 def test_turns_follow_their_shares() -> None:
-    engine = engine_of(jobs(1, 1), "1x1")
+    engine = engine_of(gangs(1, 1), "1x1")
     rows = [Assignment(A, group=0, mode=Mode.TIME, share=0.75), Assignment(B, group=0, mode=Mode.TIME, share=0.25)]
     commit(engine, rows)
 
@@ -259,7 +256,7 @@ def test_turns_follow_their_shares() -> None:
 
 # --- the ranking form after grants --------------------------------------------------------------------------------------
 def test_a_ranking_gives_everybody_a_gang_of_its_own_again() -> None:
-    engine = engine_of(jobs(1, 1, 1), "1x2")
+    engine = engine_of(gangs(1, 1, 1), "1x2")
     commit(engine, [*pair(A, B), Assignment(C, devices=(1,))])
     engine.state.now = 10.0
     engine.commit(Plan.rank(np.array([0.0, 1.0, 2.0])))

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
-
 import pytest
 from tests.engine.states import commit, engine_of
+from tests.jobs import job_row
+from tests.probes.scenario import Says
 
 from gantline.core.columns import Job
 from gantline.core.facts import Costs
-from gantline.core.plan import Assignment, Mode, Part, Plan
-from gantline.core.policy import Policy
-from gantline.core.snapshot import Snapshot
-from gantline.engine.assembly.load import load_tables
+from gantline.core.plan import Assignment, Mode, Part
 from gantline.engine.drivers.acknowledged import Acknowledged
 from gantline.engine.drivers.faulty import Faults, FaultyExecutor
 from gantline.engine.drivers.simulation import Simulation
@@ -22,6 +18,7 @@ from gantline.engine.regime import Regime
 from gantline.engine.state import State
 from gantline.policies.placement.rules import find_placement
 from gantline.traces.files.clusters import read_cluster
+from gantline.traces.to_tables import load_tables
 from gantline.traces.trace import Trace
 
 COSTS = Costs(start=1.0, resume=2.0, resize=4.0, move=8.0)
@@ -69,22 +66,12 @@ def test_a_stop_is_saved_and_a_resume_is_paid() -> None:
     assert engine.state.tables.F[Job.SAFE, 0] == pytest.approx(99.0)
 
 
-@dataclass(frozen=True)
-class Newest(Policy):
-    """Whoever came last has the only device."""
-
-    def decide(self, snapshot: Snapshot) -> Plan:
-        return Plan.assign([Assignment(len(snapshot.jobs) - 1)] if len(snapshot.jobs) else [])
-
-
 def test_stopping_takes_time_where_an_executor_takes_time() -> None:
-    jobs: list[dict[str, Any]] = [
-        {"job": "old", "arrival": 0.0, "gpus": 1, "duration": 100.0},
-        {"job": "new", "arrival": 40.0, "gpus": 1, "duration": 50.0},
-    ]
+    newest = Says(lambda snapshot: [Assignment(len(snapshot.jobs) - 1)] if len(snapshot.jobs) else [])
+    jobs = [job_row("old"), job_row("new", 1, 50.0, at=40.0)]
     tables = load_tables(Trace.from_records(jobs), read_cluster("1x1"))
     state = State(tables, Regime(), find_placement("first-free"))
-    engine, executor = Engine(state, Newest()), FaultyExecutor(tables.F[Job.WORK], Faults(stop=(30.0, 30.0)))
+    engine, executor = Engine(state, newest), FaultyExecutor(tables.F[Job.WORK], Faults(stop=(30.0, 30.0)))
     Simulation(engine, driver=Acknowledged(engine, executor)).run()
 
     assert tables.F[Job.FINISH].tolist() == pytest.approx([150.0, 120.0])  # it worked on while it was saving: 70 done by 70 s

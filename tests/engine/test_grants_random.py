@@ -7,9 +7,10 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from tests.engine.states import engine_of
+from tests.examples import MORE
 from tests.oracles.books import check_books
 
 from gantline.core.columns import Job, Node
@@ -112,7 +113,7 @@ def take(engine: Engine, act: str, what: Any) -> None:
         t.I[Job.LOCKED, what] = 1 - t.I[Job.LOCKED, what]
 
 
-@settings(max_examples=3 * settings().max_examples)
+@MORE
 @given(story=st.lists(steps(), min_size=2, max_size=14), min_run=st.sampled_from([0.0, 20.0]), checkpoint=st.sampled_from([0.0, 15.0]))
 def test_whatever_is_asked_the_books_agree(story: list[tuple[str, Any]], min_run: float, checkpoint: float) -> None:
     rows = [{"job": f"j{k}", "arrival": 0.0, "gpus": 1, "duration": 100.0, "options": way} for k, way in enumerate(WAYS)]

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from tests.engine.states import engine_of
-from tests.probes.scenario import job
+from tests.probes.scenario import every, job
 
 from gantline import Assignment, Mode, Plan, Policy, Snapshot, simulate
 from gantline.core.plan import Assignments, Part
@@ -78,11 +78,6 @@ def test_fractions_above_what_the_regime_allows() -> None:
     assert refusal(members(0, 2, fraction=0.7)) == refusal(members(0, 2, fraction=0.5), most_asked=1.0) == ""
 
 
-class PartsInGroup(Policy):
-    def decide(self, snapshot: Snapshot) -> Plan:
-        return Plan.assign([Assignment(k, group=0, mode=Mode.SPACE, parts=WORKER) for k in range(len(snapshot.jobs))])
-
-
 class NoSuchOption(Policy):
     def decide(self, snapshot: Snapshot) -> Plan:
         return Plan.assign([Assignment(k, option=5) for k in range(len(snapshot.jobs))])
@@ -90,7 +85,10 @@ class NoSuchOption(Policy):
 
 @pytest.mark.parametrize(
     ("policy", "words"),
-    [(PartsInGroup(), "job 'wide' has parts and shares devices"), (NoSuchOption(), "cannot give job 'wide' and 1 more")],
+    [
+        (every(group=0, mode=Mode.SPACE, parts=WORKER), "job 'wide' has parts and shares devices"),
+        (NoSuchOption(), "cannot give job 'wide' and 1 more"),
+    ],
 )
 def test_a_run_whose_plans_can_never_be_committed_says_so(policy: Policy, words: str) -> None:
     run = simulate(JOBS[:2], "1x8", policy)

@@ -2,26 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import pytest
 from tests.engine.states import commit, engine_of
+from tests.jobs import gangs
 from tests.oracles.books import check_books
+from tests.probes.scenario import Says, each
 
-from gantline import Assignment, Mode, Part, Plan, Policy, Snapshot, simulate
+from gantline import Assignment, Mode, Part, Policy, simulate
 from gantline.core.columns import Job
 from gantline.core.facts import Costs
 from gantline.core.reasons import Reason
 from gantline.models.model import Gang, PerformanceModel
 
 
-def jobs(*gpus: int, **more: object) -> list[dict[str, object]]:
-    return [{"job": f"j{k}", "arrival": 0.0, "gpus": g, "duration": 1000.0, **more} for k, g in enumerate(gpus)]
-
-
 @pytest.mark.parametrize("required", [True, False])
 def test_a_gang_whose_node_is_full_moves_as_a_whole_rather_than_being_split(required: bool) -> None:
-    engine = engine_of(jobs(2, 2), "2x4")
+    engine = engine_of(gangs(2, 2), "2x4")
     both = [Assignment(0, gpus=2, nodes=(0,)), Assignment(1, gpus=2, nodes=(0,))]
     commit(engine, both, at=0.0)
     commit(engine, [Assignment(0, gpus=4, within="node", required=required), both[1]], at=10.0)
@@ -41,7 +37,7 @@ SPREAD, MOVED = (0, 1, 4, 5), (4, 5, 6, 7)
     ],
 )  # fmt: skip
 def test_the_placement_rule_says_whether_growing_is_worth_a_move(placement: str, sensitive: bool, devices: tuple[int, ...]) -> None:
-    engine = engine_of(jobs(2, 2), "2x4", placement=placement)
+    engine = engine_of(gangs(2, 2), "2x4", placement=placement)
     engine.state.tables.I[Job.CONSOLIDATE] = int(sensitive)
     commit(engine, [Assignment(0), Assignment(1)], at=0.0)
     commit(engine, [Assignment(0, gpus=4), Assignment(1)], at=10.0)
@@ -51,14 +47,14 @@ def test_the_placement_rule_says_whether_growing_is_worth_a_move(placement: str,
 
 
 def test_within_its_minimum_run_a_gang_does_not_move_to_grow() -> None:
-    engine = engine_of(jobs(2, 2), "2x4", placement="consolidated", min_run=60.0)
+    engine = engine_of(gangs(2, 2), "2x4", placement="consolidated", min_run=60.0)
     commit(engine, [Assignment(0), Assignment(1)], at=0.0)
     commit(engine, [Assignment(0, gpus=4), Assignment(1)], at=10.0)
     assert engine.grants.devices(0)[:2] == (0, 1)
 
 
 def test_servers_leave_the_cpus_that_workers_need() -> None:
-    engine = engine_of(jobs(1), "gpu:1x2/4c,gpu:1x0/8c")
+    engine = engine_of(gangs(1), "gpu:1x2/4c,gpu:1x0/8c")
     parts = (Part("ps", 0, 2, gpus=0, cpus=2.0), Part("worker", 0, 2, gpus=1, cpus=2.0))
     commit(engine, [Assignment(0, parts=parts)], at=0.0)
     assert engine.grants.devices(0) == (0, 1)
@@ -66,7 +62,7 @@ def test_servers_leave_the_cpus_that_workers_need() -> None:
 
 
 def test_a_policy_sees_why_a_gang_did_not_grow() -> None:
-    engine = engine_of(jobs(2, 2), "1x4")
+    engine = engine_of(gangs(2, 2), "1x4")
     commit(engine, [Assignment(0), Assignment(1)], at=0.0)
     commit(engine, [Assignment(0, gpus=4), Assignment(1)], at=10.0)
     assert engine.state.snapshot().jobs.reason.tolist() == [Reason.RESOURCES, Reason.NONE]
@@ -75,20 +71,13 @@ def test_a_policy_sees_why_a_gang_did_not_grow() -> None:
     assert engine.state.snapshot().jobs.reason.tolist() == [Reason.NONE, Reason.NONE]
 
 
-@dataclass(frozen=True)
-class OneGroup(Policy):
+def one_group(size: int) -> Policy:
     """All jobs in one time-shared group of so many devices."""
-
-    size: int = 8
-
-    def decide(self, snapshot: Snapshot) -> Plan:
-        share = min(1.0, self.size / max(1, len(snapshot.jobs)))
-        rows = [Assignment(k, group=0, mode=Mode.TIME, size=self.size, share=share) for k in range(len(snapshot.jobs))]
-        return Plan.assign(rows, valid_until=float("inf"))
+    return each(lambda snapshot, k: {"group": 0, "mode": Mode.TIME, "size": size, "share": min(1.0, size / len(snapshot.jobs))})
 
 
 def test_a_group_stacks_only_as_far_as_its_size() -> None:
-    run = simulate(jobs(*[1] * 16), "1x8", OneGroup())
+    run = simulate(gangs(*[1] * 16), "1x8", one_group(8))
     assert run.jobs["finish"].to_list() == pytest.approx([2000.0] * 16)
     assert run.jobs["restarts"].sum() == run.jobs["preemptions"].sum() == 0
 
@@ -96,38 +85,27 @@ def test_a_group_stacks_only_as_far_as_its_size() -> None:
 def test_members_of_a_sized_group_stay_when_others_end() -> None:
     lengths = [100.0] * 4 + [1000.0] * 4
     rows = [{"job": f"j{k}", "arrival": 0.0, "gpus": 1, "duration": d} for k, d in enumerate(lengths)]
-    run = simulate(rows, "1x4", OneGroup(size=4))
+    run = simulate(rows, "1x4", one_group(4))
     assert run.jobs["finish"].to_list() == pytest.approx([200.0] * 4 + [1100.0] * 4)
     assert run.jobs["restarts"].sum() == 0
 
 
-@dataclass(frozen=True)
-class Turns(Policy):
-    """Two jobs on one device, every hundred seconds the other one."""
-
-    def decide(self, snapshot: Snapshot) -> Plan:
-        turn = int(snapshot.now // 100) % len(snapshot.jobs)
-        return Plan.assign([Assignment(turn, group=0, mode=Mode.TIME)], valid_until=(snapshot.now // 100 + 1) * 100)
+HUNDREDS = (100.0, 200.0, 300.0, 400.0)
 
 
 def test_a_stop_is_a_turn_if_the_next_plan_names_another_of_the_group() -> None:
-    run = simulate(jobs(1, 1), "1x1", Turns(), until=450.0)
+    turns = Says(lambda snapshot: [Assignment(int(snapshot.now // 100) % 2, group=0, mode=Mode.TIME)], HUNDREDS)
+    run = simulate(gangs(1, 1), "1x1", turns, until=450.0)
     assert run.jobs["preemptions"].to_list() == [0, 0]
     assert run.allocations["reason"].to_list() == ["turn"] * 4 + ["end"]
 
 
-@dataclass(frozen=True)
-class Rota(Policy):
-    """Three jobs of one time-shared group, two of them at a time."""
-
-    def decide(self, snapshot: Snapshot) -> Plan:
-        out = int(snapshot.now // 100) % 3
-        rows = [Assignment(k, group=0, mode=Mode.TIME, size=2) for k in range(len(snapshot.jobs)) if k != out]
-        return Plan.assign(rows, valid_until=(snapshot.now // 100 + 1) * 100)
-
-
 def test_a_turn_of_a_time_shared_group_is_no_preemption_and_costs_a_switch() -> None:
-    run = simulate(jobs(1, 1, 1), "1x2", Rota(), until=350.0, costs=Costs(resume=50.0, switch=5.0))
+    """Three jobs, two of them at a time."""
+    two = Says(
+        lambda snapshot: [Assignment(k, group=0, mode=Mode.TIME, size=2) for k in range(3) if k != int(snapshot.now // 100) % 3], HUNDREDS
+    )
+    run = simulate(gangs(1, 1, 1), "1x2", two, until=350.0, costs=Costs(resume=50.0, switch=5.0))
     assert run.jobs["preemptions"].sum() == 0
     assert run.tables.F[Job.SERVICE].tolist() == pytest.approx(
         [200.0, 245.0, 245.0]
@@ -142,7 +120,7 @@ class Company(PerformanceModel):
 
 
 def test_who_may_not_be_touched_is_faster_at_once_when_a_mate_leaves_the_group_and_stays_where_it_is() -> None:
-    engine = engine_of(jobs(1, 1), "1x2", performance=Company())
+    engine = engine_of(gangs(1, 1), "1x2", performance=Company())
     commit(engine, [Assignment(0, group=0), Assignment(1, group=0)], at=0.0)
     rate = engine.state.tables.F[Job.RATE]
     assert rate.tolist() == [0.5, 0.5]

@@ -32,7 +32,7 @@ def well(ending: Ending, seed: int) -> None:
 
 @pytest.mark.parametrize("policy", ["breathers", "rota", "paired rota", "pairs", "wanderers"])
 @pytest.mark.parametrize("able", [EVERYTHING, frozenset(), frozenset({Can.DEVICES, Can.SHARE}), frozenset({Can.SUSPEND, Can.SAVE})])
-def test_every_story_ends_well(policy: str, able: frozenset[Can]) -> None:
+def test_every_scenario_ends_well(policy: str, able: frozenset[Can]) -> None:
     done: Counter[Can] = Counter()
     for seed in range(3):
         ending = tell(seed, policy=policy, able=able, requests=requests(seed))
@@ -60,7 +60,7 @@ def test_who_can_grow_in_place_is_not_stopped_for_it() -> None:
 
 
 def test_a_save_on_demand_keeps_work_through_a_failure() -> None:
-    from gantline.core.inputs import NodeEvent  # the only story with both
+    from gantline.core.inputs import NodeEvent  # the only scenario with both
 
     slow = Faults(checkpoint=math.inf)
     lost = []

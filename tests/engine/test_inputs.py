@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from tests.engine.states import engine_of
+from tests.jobs import job_row as job
 
 from gantline.core.cluster import Node
 from gantline.core.cluster_spec import parse_cluster
@@ -63,10 +64,6 @@ def test_a_mistake_is_told(written: dict[str, Any], words: str) -> None:
         decode_input(written)
 
 
-def job(name: str, gpus: int = 1, duration: float = 100.0, arrival: float = 0.0) -> dict[str, Any]:
-    return {"job": name, "arrival": arrival, "gpus": gpus, "duration": duration}
-
-
 def told(run: Run, name: str) -> tuple[str, float]:
     row = run.jobs.filter(run.jobs["job"] == name).row(0, named=True)
     return row["state"], row["finish"]
@@ -118,7 +115,7 @@ def test_a_held_job_is_kept_out_until_it_is_released_and_keeps_its_work() -> Non
 
 def test_a_job_may_be_held_before_it_arrives() -> None:
     requests = [JobRequest(5.0, Action.HOLD, "b"), JobRequest(60.0, Action.RELEASE, "b"), JobRequest(5.0, Action.CANCEL, "c")]
-    run = both_clocks([job("a", 1, 30.0), job("b", 1, 10.0, 20.0), job("c", 1, 10.0, 21.0)], "1x2", "fifo", inputs=requests)
+    run = both_clocks([job("a", 1, 30.0), job("b", 1, 10.0, at=20.0), job("c", 1, 10.0, at=21.0)], "1x2", "fifo", inputs=requests)
 
     assert told(run, "b") == ("completed", 70.0)
     assert told(run, "c")[0] == "cancelled"
@@ -126,14 +123,14 @@ def test_a_job_may_be_held_before_it_arrives() -> None:
 
 def test_a_requeued_job_waits_like_any_other() -> None:
     requests = [JobRequest(30.0, Action.CANCEL, "a"), JobRequest(40.0, Action.REQUEUE, "a")]
-    run = both_clocks([job("a", 2), job("b", 2, 50.0, 10.0)], "1x2", "fifo", inputs=requests)
+    run = both_clocks([job("a", 2), job("b", 2, 50.0, at=10.0)], "1x2", "fifo", inputs=requests)
 
     assert told(run, "b") == ("completed", 80.0)
     assert told(run, "a") == ("completed", 150.0)  # thirty of a hundred seconds were saved
 
 
 def test_a_job_that_asks_for_more_gets_it_when_the_policy_says_so() -> None:
-    run = both_clocks([job("a", 1), job("b", 2, 10.0, 5.0)], "1x2", "srtf", inputs=[JobRequest(1.0, Action.RESIZE, "b", 1)])
+    run = both_clocks([job("a"), job("b", 2, 10.0, at=5.0)], "1x2", "srtf", inputs=[JobRequest(1.0, Action.RESIZE, "b", 1)])
 
     assert told(run, "b") == ("completed", 25.0)  # on one device, beside the other job, half as fast
 

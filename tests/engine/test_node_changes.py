@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import pytest
 from tests.engine.states import commit, engine_of
+from tests.jobs import gangs
 from tests.oracles.books import check_books
 
 from gantline.core.cluster import Node
@@ -14,20 +14,16 @@ from gantline.core.columns import DOWN, FREE, Device, Job
 from gantline.core.columns import Node as NodeColumn
 from gantline.core.errors import GantlineError
 from gantline.core.inputs import Action, JobRequest, NodeEvent
-from gantline.core.insiders import tables_behind
 from gantline.core.phases import Phase
 from gantline.core.plan import Assignment, Mode, Part
 from gantline.core.reasons import Reason
 from gantline.core.snapshot_json import decode_snapshot, encode_snapshot
+from gantline.core.tables import tables_behind
 from gantline.engine.engine import Engine
 from gantline.engine.gang import settle
 from gantline.engine.node_changes import drain_node, join_node, lose_node, return_node
 
 A, B, C = 0, 1, 2
-
-
-def jobs(*gpus: int, **more: Any) -> list[dict[str, Any]]:
-    return [{"job": f"j{k}", "arrival": 0.0, "gpus": g, "duration": 1000.0, **more} for k, g in enumerate(gpus)]
 
 
 def lose(engine: Engine, node: int, at: float) -> list[int]:
@@ -45,7 +41,7 @@ def facts(engine: Engine, row: int) -> tuple[float, float]:
 
 # --- one device -----------------------------------------------------------------------------------------------------------
 def test_a_device_that_is_cordoned_is_kept_by_whom_has_it_and_had_by_nobody_else() -> None:
-    engine = engine_of(jobs(1, 1, 2), "2x2")
+    engine = engine_of(gangs(1, 1, 2), "2x2")
     commit(engine, [Assignment(A, devices=(0,))])
     t = engine.state.tables
     for device in ("node0:0", "node0:1"):
@@ -77,7 +73,7 @@ def test_a_device_that_is_cordoned_is_kept_by_whom_has_it_and_had_by_nobody_else
 @pytest.mark.parametrize("change", ["down", "drain"])
 def test_a_cordoned_device_of_a_node_that_is_out_of_use_counts_once(change: str) -> None:
     """Both devices of the first node are cordoned, then the node goes: the other node is left, neither more nor less."""
-    engine = engine_of(jobs(1, 2), "2x2")
+    engine = engine_of(gangs(1, 2), "2x2")
     commit(engine, [Assignment(A, devices=(0,))])
     back = 3 if change == "drain" else 2  # the gang on the first device goes on while its node drains
     for name, kind, left in (("node0:1", "drain", 3), ("node0:0", "drain", 3), ("node0", change, 2), ("node0", "up", back)):
@@ -89,7 +85,7 @@ def test_a_cordoned_device_of_a_node_that_is_out_of_use_counts_once(change: str)
 
 # --- failures -------------------------------------------------------------------------------------------------------------
 def test_a_gang_over_two_nodes_falls_as_a_whole_and_frees_the_other_node() -> None:
-    engine = engine_of(jobs(4, 1), "3x2", checkpoint=30.0)
+    engine = engine_of(gangs(4, 1), "3x2", checkpoint=30.0)
     commit(engine, [Assignment(A), Assignment(B)])
     assert lose(engine, 1, at=100.0) == [A]
 
@@ -105,7 +101,7 @@ def test_a_gang_over_two_nodes_falls_as_a_whole_and_frees_the_other_node() -> No
     ids=["always safe", "every 30 s", "just saved", "not yet", "only when stopped"],
 )
 def test_work_since_the_last_checkpoint_is_lost(interval: float, kept: float) -> None:
-    engine = engine_of(jobs(1), "1x1", checkpoint=interval)
+    engine = engine_of(gangs(1), "1x1", checkpoint=interval)
     commit(engine, [Assignment(A)])
     lose(engine, 0, at=100.0)
 
@@ -113,7 +109,7 @@ def test_work_since_the_last_checkpoint_is_lost(interval: float, kept: float) ->
 
 
 def test_saved_work_is_never_lost() -> None:
-    engine = engine_of(jobs(1), "2x1", checkpoint=60.0)
+    engine = engine_of(gangs(1), "2x1", checkpoint=60.0)
     commit(engine, [Assignment(A, nodes=(0,))])
     commit(engine, [], at=50.0)  # stopped on purpose: 50 are saved
     commit(engine, [Assignment(A, nodes=(0,))], at=70.0)
@@ -123,7 +119,7 @@ def test_saved_work_is_never_lost() -> None:
 
 
 def test_checkpoints_are_counted_from_first_progress_although_the_speed_changed() -> None:
-    engine = engine_of(jobs(1, 1), "1x1", checkpoint=40.0)
+    engine = engine_of(gangs(1, 1), "1x1", checkpoint=40.0)
     pair = [Assignment(k, group=0, mode=Mode.SPACE) for k in (A, B)]
     commit(engine, pair[:1])
     commit(engine, pair, at=50.0)  # half speed from here
@@ -134,7 +130,7 @@ def test_checkpoints_are_counted_from_first_progress_although_the_speed_changed(
 
 
 def test_a_save_before_the_speed_changed_is_not_forgotten() -> None:
-    engine = engine_of(jobs(1, 1), "1x1", checkpoint=40.0)
+    engine = engine_of(gangs(1, 1), "1x1", checkpoint=40.0)
     pair = [Assignment(k, group=0, mode=Mode.SPACE) for k in (A, B)]
     commit(engine, pair[:1])
     commit(engine, pair, at=50.0)
@@ -144,7 +140,7 @@ def test_a_save_before_the_speed_changed_is_not_forgotten() -> None:
 
 
 def test_moving_and_resizing_save() -> None:
-    engine = engine_of(jobs(1), "2x2", checkpoint=1000.0)
+    engine = engine_of(gangs(1), "2x2", checkpoint=1000.0)
     commit(engine, [Assignment(A, devices=(0,))])
     commit(engine, [Assignment(A, devices=(0, 1))], at=30.0)
     commit(engine, [Assignment(A, devices=(2, 3))], at=40.0)
@@ -154,7 +150,7 @@ def test_moving_and_resizing_save() -> None:
 
 
 def test_everybody_who_shares_a_device_of_the_node_falls_and_no_one_else() -> None:
-    engine = engine_of(jobs(2, 1, 1), "2x1", checkpoint=1000.0)
+    engine = engine_of(gangs(2, 1, 1), "2x1", checkpoint=1000.0)
     group = [Assignment(A, devices=(0, 1)), Assignment(B, devices=(1,)), Assignment(C, devices=(0,))]
     commit(engine, [Assignment(a.job, devices=a.devices, group=0, mode=Mode.SPACE) for a in group])
     assert lose(engine, 1, at=10.0) == [A, B]
@@ -166,7 +162,7 @@ def test_everybody_who_shares_a_device_of_the_node_falls_and_no_one_else() -> No
 
 
 def test_a_grant_of_cpus_only_falls_with_its_node() -> None:
-    engine = engine_of(jobs(1, options="gpu:1=1000|cpu:0/4=2000"), "gpu:1x1,cpu:2x0/8c")
+    engine = engine_of(gangs(1, options="gpu:1=1000|cpu:0/4=2000"), "gpu:1x1,cpu:2x0/8c")
     commit(engine, [Assignment(A, 1)])
     assert lose(engine, 1, at=10.0) == [A]
     commit(engine, [Assignment(A, 1)], at=10.0)
@@ -175,7 +171,7 @@ def test_a_grant_of_cpus_only_falls_with_its_node() -> None:
 
 
 def test_a_grant_with_parts_falls_with_any_of_its_nodes() -> None:
-    engine = engine_of(jobs(1), "gpu:1x2/4c,cpu:1x0/8c")
+    engine = engine_of(gangs(1), "gpu:1x2/4c,cpu:1x0/8c")
     commit(engine, [Assignment(A, parts=(Part("ps", 1, 1, gpus=0, cpus=2.0), Part("worker", 0, 2, cpus=1.0)))])
     assert lose(engine, 1, at=10.0) == [A]
 
@@ -184,7 +180,7 @@ def test_a_grant_with_parts_falls_with_any_of_its_nodes() -> None:
 
 # --- drain, return, join -----------------------------------------------------------------------------------------------
 def test_a_node_that_drains_takes_nobody_in_and_lets_those_there_finish() -> None:
-    engine = engine_of(jobs(1, 1), "1x2")
+    engine = engine_of(gangs(1, 1), "1x2")
     commit(engine, [Assignment(A)])
     drain_node(engine.state, 0)
     commit(engine, [Assignment(A), Assignment(B)], at=10.0)
@@ -197,7 +193,7 @@ def test_a_node_that_drains_takes_nobody_in_and_lets_those_there_finish() -> Non
 
 
 def test_on_a_node_that_drains_a_gang_may_shrink_share_and_change_its_cpus_but_not_grow() -> None:
-    engine = engine_of(jobs(2, 1, cpus=2.0), "1x4/8c")
+    engine = engine_of(gangs(2, 1, cpus=2.0), "1x4/8c")
     commit(engine, [Assignment(A)])
     drain_node(engine.state, 0)
     commit(engine, [Assignment(A, cpus=1.0)], at=1.0)
@@ -211,7 +207,7 @@ def test_on_a_node_that_drains_a_gang_may_shrink_share_and_change_its_cpus_but_n
 
 
 def test_a_node_that_drains_may_still_fail() -> None:
-    engine = engine_of(jobs(1), "1x1", checkpoint=1000.0)
+    engine = engine_of(gangs(1), "1x1", checkpoint=1000.0)
     commit(engine, [Assignment(A)])
     drain_node(engine.state, 0)
     assert lose(engine, 0, at=10.0) == [A]
@@ -219,7 +215,7 @@ def test_a_node_that_drains_may_still_fail() -> None:
 
 
 def test_a_node_returns_with_what_is_still_held_on_it() -> None:
-    engine = engine_of(jobs(1, 1), "1x2")
+    engine = engine_of(gangs(1, 1), "1x2")
     commit(engine, [Assignment(A)])
     drain_node(engine.state, 0)
     return_node(engine.state, 0)
@@ -229,7 +225,7 @@ def test_a_node_returns_with_what_is_still_held_on_it() -> None:
 
 
 def test_a_joining_node_is_used_and_nobody_is_disturbed() -> None:
-    engine = engine_of(jobs(2, 2), "1x2")
+    engine = engine_of(gangs(2, 2), "1x2")
     commit(engine, [Assignment(A), Assignment(B)])
     assert join_node(engine.state, Node("new", "gpu", gpus=2, cpus=4.0)) == 1
     commit(engine, [Assignment(A, within="node"), Assignment(B)], at=10.0)
@@ -238,7 +234,7 @@ def test_a_joining_node_is_used_and_nobody_is_disturbed() -> None:
 
 
 def test_settling_often_does_not_move_checkpoints() -> None:
-    engine = engine_of(jobs(1), "1x1", checkpoint=30.0)
+    engine = engine_of(gangs(1), "1x1", checkpoint=30.0)
     commit(engine, [Assignment(A, fraction=1.0, batch=32)])
     t = engine.state.tables
     for at in (7.0, 31.0, 44.0):

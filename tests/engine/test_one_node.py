@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import pytest
+from tests.jobs import held_by, job_row
 
 from gantline import Assignment, Mode, Plan, Policy, Snapshot
 from gantline.core.columns import Job
@@ -14,9 +15,9 @@ from gantline.core.inputs import Action, JobRequest, Submit
 from gantline.core.reasons import Reason
 from gantline.simulator.simulate import simulate
 
-LONG = {"job": "long", "arrival": 0.0, "gpus": 2, "duration": 5000.0}
+LONG = job_row("long", 2, 5000.0)
 
-BRIEF = {"job": "brief", "arrival": 0.0, "gpus": 1, "duration": 1.0}
+BRIEF = job_row("brief", 1, 1.0)
 
 
 def ask(name: str = "one", gpus: int = 2, **more: object) -> Submit:
@@ -40,13 +41,13 @@ class Across(Policy):
 @pytest.mark.parametrize("placement", ["first-free", "consolidated", "consolidated:preferred", "random", "skew"])
 def test_every_placement_rule_keeps_it_on_one_node(placement: str) -> None:
     run = simulate([LONG], "2x3", "fifo", placement=placement, inputs=[ask()], until=900)
-    (nodes,) = run.allocations.filter(run.allocations["job"] == "one")["nodes"].to_list()
+    (nodes,) = held_by(run, "one")["nodes"].to_list()
     assert len(nodes) == 1
 
 
 def test_without_the_requirement_it_is_spread() -> None:
     run = simulate([LONG], "2x3", "fifo", inputs=[Submit(0.0, {"id": "one", "gpus": 2}, 1000.0)], until=900)
-    (nodes,) = run.allocations.filter(run.allocations["job"] == "one")["nodes"].to_list()
+    (nodes,) = held_by(run, "one")["nodes"].to_list()
     assert len(nodes) == 2
 
 
@@ -54,7 +55,7 @@ def test_it_grows_where_it_is_or_moves_as_a_whole() -> None:
     """On its node there is one device more: it goes on there with three; four are only on the larger node."""
     requests = [JobRequest(100.0, Action.RESIZE, "one", 3), JobRequest(200.0, Action.RESIZE, "one", 4)]
     run = simulate([BRIEF], "1x3,1x4", "fifo", inputs=[ask(max_gpus=4), *requests], until=900)
-    spans = run.allocations.filter(run.allocations["job"] == "one").rows(named=True)
+    spans = held_by(run, "one").rows(named=True)
     assert [(span["start"], span["gpus"], len(span["nodes"])) for span in spans] == [(0.0, 2, 1), (100.0, 3, 1), (200.0, 4, 1)]
     assert set(spans[0]["devices"]) < set(spans[1]["devices"]), "it keeps the devices that it has"
     assert not set(spans[1]["devices"]) & set(spans[2]["devices"])

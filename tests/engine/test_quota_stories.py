@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from tests.engine.held import held, most_held
+from tests.jobs import by_job, job_row
 
 from gantline import simulate
 from gantline.core.inputs import SetQueue
@@ -22,7 +23,7 @@ def told(text: str, cluster: str, policy: str, **more: object) -> Run:
 
 
 def starts(run: Run) -> dict[str, float]:
-    return dict(run.jobs.select("job", "first_start").iter_rows())
+    return by_job(run, "first_start")
 
 
 # --- nobody stops in vain ------------------------------------------------------------------------------------------------
@@ -36,7 +37,7 @@ def test_jobs_of_one_queue_do_not_stop_each_other_for_what_it_borrows(min_run):
 def test_a_gang_is_not_stopped_for_a_later_smaller_job_of_its_own_queue():
     later = " ".join(f"y{k},{10 + 20 * k},1,15,a" for k in range(60))
     run = told(f"x,0,2,100,a {later}", "1x4", "fifo", queues="a=1:1,b=3", costs="resume=30")
-    assert run.jobs.filter(run.jobs["job"] == "x")["jct"].item() == 100
+    assert by_job(run, "jct")["x"] == 100
     assert run.summary["preemptions"] == 0
 
 
@@ -80,8 +81,8 @@ def test_a_promise_is_kept_under_policies_that_assign_devices(policy, rounds):
 
 
 def test_grown_gangs_become_smaller_before_any_stops():
-    grown = {"job": "grown", "arrival": 0, "gpus": 1, "min_gpus": 1, "max_gpus": 4, "duration": 1000, "queue": "a"}
-    owner = {"job": "owner", "arrival": 50, "gpus": 2, "min_gpus": 2, "max_gpus": 2, "duration": 100, "queue": "b"}
+    grown = job_row("grown", 1, 1000, min_gpus=1, max_gpus=4, queue="a")
+    owner = job_row("owner", 2, at=50, min_gpus=2, max_gpus=2, queue="b")
     run = simulate([grown, owner], "1x4", "afs", queues="a=1:inf,b=2")
     assert (held(run, "grown", 40), held(run, "grown", 60), held(run, "owner", 60)) == (4, 2, 2)
     assert run.summary["preemptions"] == 0
@@ -116,11 +117,6 @@ def test_only_as_many_borrowers_stop_for_a_sister_queue_as_it_needs():
     stopped = run.allocations.filter(run.allocations["reason"] == "quota")["job"]
     assert starts(run)["owner"] == 10
     assert sorted(stopped) == ["b1", "b2"]
-
-
-def test_a_quota_alone_bounds_a_queue():
-    run = told("j0,0,1,100,q j1,1,1,100,q j2,2,1,100,q", "1x4", "fifo", queues="q=2")
-    assert starts(run) == {"j0": 0, "j1": 1, "j2": 100}
 
 
 def test_a_job_behind_one_that_its_own_quota_holds_back_waits_and_other_queues_do_not():

@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 import pytest
 from tests.engine.states import engine_of
+from tests.jobs import job_row as job
 
 from gantline.core.arrays import Floats
 from gantline.core.columns import Job
@@ -21,10 +22,6 @@ from gantline.engine.submissions import RejectedError
 from gantline.simulator.simulate import simulate
 
 SLUGS = {slug(reason): reason for reason in Reason}
-
-
-def job(name: str, gpus: int = 1, duration: float = 100.0, arrival: float = 0.0) -> dict[str, Any]:
-    return {"job": name, "arrival": arrival, "gpus": gpus, "duration": duration}
 
 
 @dataclass(frozen=True)
@@ -88,8 +85,8 @@ def rejected(request: dict[str, Any]) -> set[Reason]:
     return {refused.value.reason}
 
 
-BEHIND = [job("first"), job("large", 2, arrival=1.0), job("small", arrival=2.0)]
-TWO = [job("a", 2), job("b", 2, 50.0, 10.0)]
+BEHIND = [job("first"), job("large", 2, at=1.0), job("small", at=2.0)]
+TWO = [job("a", 2), job("b", 2, 50.0, at=10.0)]
 ONE = [job("a")]
 
 
@@ -123,7 +120,7 @@ HOW: dict[Reason, Callable[[], set[Reason]]] = {
     Reason.RESIZED: lambda: told(ONE, "1x2", None, assigned(Assignment(0, gpus=1)), assigned(Assignment(0, gpus=2)), round=30.0),
     Reason.NODE_LOST: lambda: told(ONE, "1x1", "fifo", node_events=[NodeEvent(5.0, "node0", "down")]),
     Reason.FINISHED: lambda: told(ONE, "1x1", "fifo"),
-    Reason.STALE: lambda: told([job("a"), job("b", arrival=3.0)], "1x1", None, everybody, latency=5.0),
+    Reason.STALE: lambda: told([job("a"), job("b", at=3.0)], "1x1", None, everybody, latency=5.0),
     Reason.INFEASIBLE: lambda: told(ONE, "1x1", None, assigned(Assignment(0, devices=(7,))), until=50.0),
     Reason.LEASE_ENDED: lambda: told(ONE, "1x1", None, assigned(Assignment(0, until=20.0)), assigned(), assigned(Assignment(0))),
     Reason.REFUSED: lambda: told(ONE, "1x1", None, lambda snapshot: Plan(refusals=(Refusal(0, "too late"),))),

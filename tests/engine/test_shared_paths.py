@@ -135,7 +135,7 @@ def assert_models_are_shown_what_was_granted(engine: Engine) -> None:
         assert one.tolist() == other.tolist()
     for name in ("offset", "fraction", "memory_cap"):
         assert ours.asked(name).tolist() == theirs.asked(name).tolist()
-    assert [part.tolist() for part in ours.company] == [part.tolist() for part in theirs.company]
+    assert [part.tolist() for part in ours.sharers] == [part.tolist() for part in theirs.sharers]
     special = np.flatnonzero(ours.special).tolist()
     assert [ours.mates(at) for at in special] == [theirs.mates(at) for at in special]
     assert rows.tolist() == [] or shown.around(rows).tolist() == sorted(rows.tolist())

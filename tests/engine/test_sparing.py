@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from tests.jobs import by_job, job_row
 
 from gantline.core.cluster_spec import parse_cluster
 from gantline.core.columns import Job
 from gantline.engine.assembly.finders import stops_of
-from gantline.engine.assembly.load import load_tables
 from gantline.engine.assembly.spec import RunSpec
 from gantline.engine.drivers.acknowledged import Acknowledged
 from gantline.engine.drivers.faulty import Faults, FaultyExecutor
@@ -20,9 +20,10 @@ from gantline.engine.state import State
 from gantline.policies.placement.rules import find_placement
 from gantline.policies.registry import make_policy
 from gantline.simulator.simulate import simulate
+from gantline.traces.to_tables import load_tables
 from gantline.traces.trace import Trace
 
-GANGS = [{"job": name, "arrival": at, "gpus": 2, "duration": 900.0} for name, at in (("a", 0.0), ("b", 1.0))]
+GANGS = [job_row(name, 2, 900.0, at=at) for name, at in (("a", 0.0), ("b", 1.0))]
 
 
 def restarts(**more):
@@ -35,7 +36,7 @@ def test_two_gangs_under_las_leave_each_other_their_minimum_run():
 
 
 # --- turns of an order that moves by itself ------------------------------------------------------------------------------
-TINY = [{"job": f"t{k}", "arrival": 7.0 * k + 3.0, "gpus": 1, "duration": 1.0} for k in range(120)]  # each is a reason to ask again
+TINY = [job_row(f"t{k}", 1, 1.0, at=7.0 * k + 3.0) for k in range(120)]  # each is a reason to ask again
 
 
 def switches(executor, **more):
@@ -54,8 +55,8 @@ def test_however_much_happens_a_gang_is_stopped_for_another_at_the_end_of_a_turn
 
 
 def test_in_between_jobs_start_where_there_is_room():
-    run = simulate([*GANGS, {"job": "tiny", "arrival": 100.0, "gpus": 1, "duration": 5.0}], "1x3", "las", turn=600.0)
-    assert run.jobs.filter(run.jobs["job"] == "tiny")["first_start"].item() == 100.0
+    run = simulate([*GANGS, job_row("tiny", 1, 5.0, at=100.0)], "1x3", "las", turn=600.0)
+    assert by_job(run, "first_start")["tiny"] == 100.0
 
 
 def test_in_rounds_a_turn_ends_at_the_next_boundary():
@@ -73,9 +74,9 @@ def test_a_strict_regime_waits_for_the_end_of_a_turn_too():
 
 def test_an_order_that_does_not_move_is_not_held_up():
     """SRTF stops a long job for a short one when that comes: nothing would turn against the short one later."""
-    jobs = [{"job": "long", "arrival": 0.0, "gpus": 2, "duration": 900.0}, {"job": "short", "arrival": 10.0, "gpus": 2, "duration": 30.0}]
+    jobs = [job_row("long", 2, 900.0), job_row("short", 2, 30.0, at=10.0)]
     run = simulate(jobs, "1x2", "srtf", turn=600.0)
-    assert run.jobs.filter(run.jobs["job"] == "short")["first_start"].item() == 10.0
+    assert by_job(run, "first_start")["short"] == 10.0
 
 
 @pytest.mark.parametrize(("policy", "moves"), [("las", 1), ("tiresias", 1), ("fair-share", 1), ("srtf", 0), ("fifo", 0), ("afs", 0)])
@@ -95,31 +96,31 @@ def test_the_measured_executor_spares_gangs_as_a_service_does():
 @pytest.mark.parametrize("executor", ["instant", "measured"])
 def test_a_gang_that_can_save_is_not_stopped_before_it_has(executor):
     """A save every 40 s: a short job that comes at 10 s waits for the first one, unless nothing is spared."""
-    jobs = [{"job": "long", "arrival": 0.0, "gpus": 1, "duration": 500.0}, {"job": "short", "arrival": 10.0, "gpus": 1, "duration": 5.0}]
+    jobs = [job_row("long", 1, 500.0), job_row("short", 1, 5.0, at=10.0)]
 
     def start(grace):
         run = simulate(jobs, "1x1", "srtf", executor=executor, costs="checkpoint=40", min_run=0.0, turn=0.0, grace=grace)
-        return run.jobs.filter(run.jobs["job"] == "short")["first_start"].item()
+        return by_job(run, "first_start")["short"]
 
     assert [start(grace) for grace in (0.0, 20.0, 120.0)] == [10.0, 20.0, 40.0]
 
 
 def test_a_gang_that_pays_for_its_start_is_starting():
-    jobs = [{"job": "long", "arrival": 0.0, "gpus": 1, "duration": 500.0}, {"job": "short", "arrival": 10.0, "gpus": 1, "duration": 5.0}]
+    jobs = [job_row("long", 1, 500.0), job_row("short", 1, 5.0, at=10.0)]
     run = simulate(jobs, "1x1", "srtf", costs="start=30", grace=120.0)
-    assert run.jobs.filter(run.jobs["job"] == "short")["first_start"].item() == 30.0
+    assert by_job(run, "first_start")["short"] == 30.0
 
 
 def test_the_measured_executor_stops_a_gang_that_is_starting_when_its_start_is_over():
     """A short job that comes at 10 s, amid a start of 30 s, gets the device when the long one has started and can be told to leave."""
-    jobs = [{"job": "long", "arrival": 0.0, "gpus": 1, "duration": 500.0}, {"job": "short", "arrival": 10.0, "gpus": 1, "duration": 5.0}]
+    jobs = [job_row("long", 1, 500.0), job_row("short", 1, 5.0, at=10.0)]
     run = simulate(jobs, "1x1", "srtf", executor="measured", costs="start=30", min_run=0.0, turn=0.0, grace=0.0)
     assert run.allocations.select("job", "start", "end").rows() == [("long", 0.0, 30.0), ("short", 30.0, 65.0), ("long", 65.0, 565.0)]
 
 
 def after(grace, starts):
     """The tables after a long and a short job on one device, with starts that take so long."""
-    jobs = [{"job": name, "arrival": at, "gpus": 1, "duration": work} for name, at, work in (("long", 0.0, 500.0), ("short", 5.0, 5.0))]
+    jobs = [job_row(name, 1, work, at=at) for name, at, work in (("long", 0.0, 500.0), ("short", 5.0, 5.0))]
     state = State(load_tables(Trace.from_records(jobs), parse_cluster("1x1")), Regime(), find_placement("first-free"))
     engine = Engine(state, make_policy("srtf", {}))
     engine.preemption_grace.grace = grace

@@ -6,16 +6,19 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from tests.engine.against_plain import JOBS, NODES, WAYS, WORK, assert_same, both, text
 from tests.engine.states import engine_of
+from tests.examples import MORE
+from tests.jobs import gangs, job_row
 from tests.oracles.books import check_books
 from tests.oracles.plain_walk import Way
 
 from gantline.core.columns import Job
 from gantline.core.plan import Assignment, Plan
 from gantline.core.reasons import Reason
+from gantline.engine.engine import Engine
 from gantline.engine.node_changes import drain_node, lose_node, return_node
 from gantline.engine.ranks import sort_rows
 
@@ -37,7 +40,7 @@ def named(way: Way, order: list[int] | None) -> tuple[int, ...]:
     return found if len(found) == way.gpus else ()
 
 
-@settings(max_examples=3 * settings().max_examples)
+@MORE
 @given(
     jobs=MANY,
     steps=st.lists(st.one_of(RANKED, RANKED, ASSIGNED, ASSIGNED, NODE, DEVICE), min_size=1, max_size=8),
@@ -73,12 +76,25 @@ def test_rankings_and_assignments_end_as_a_plain_engine_has_them(
         assert_same(engine, plain, f"step {step}")
 
 
-def test_a_victim_goes_home_only_if_all_its_cpus_are_still_there() -> None:
-    jobs = [[Way(0, 1, 1.0, 0.0)], [Way(0, 2, 1.0, 2.0)], [Way(0, 1, 1.0, 2.0)]]
-    told = {"arrival": 0.0, "duration": WORK}
-    rows = [{"job": f"j{k}", "gpus": ways[0].gpus, "options": text(ways[0]), **told} for k, ways in enumerate(jobs)]
-    engine = engine_of(rows, "a:1x3/4c")
+def engine_with(cluster: str, *ways: Way) -> Engine:
+    """Jobs that run in one way each."""
+    return engine_of([job_row(f"j{k}", way.gpus, WORK, options=text(way)) for k, way in enumerate(ways)], cluster)
+
+
+def test_a_victim_in_whose_place_nothing_fits_goes_home_with_its_cpus() -> None:
     never = float("inf")
+    engine = engine_with("a:1x1/3c,a:1x1/1c", Way(0, 1, 1.0, 3.0), Way(0, 1, 1.0, 1.0), Way(0, 1, 1.0, 3.0))
+    engine.commit(Plan.rank(np.array([0.0, 1.0, never])))
+    engine.state.now = 10.0
+    engine.commit(Plan.rank(np.array([1.0, 2.0, 0.0])))  # both are stopped for the last one, which fits on the first node only
+    assert [engine.grants.devices(row) for row in range(3)] == [(), (1,), (0,)]
+    assert engine.state.tables.I[Job.RESTARTS, 1] == 0
+    assert check_books(engine.state, engine.grants) == []
+
+
+def test_a_victim_goes_home_only_if_all_its_cpus_are_still_there() -> None:
+    never = float("inf")
+    engine = engine_with("a:1x3/4c", Way(0, 1, 1.0, 0.0), Way(0, 2, 1.0, 2.0), Way(0, 1, 1.0, 2.0))
     engine.commit(Plan.rank(np.array([0.0, 1.0, never])))
     assert engine.grants.devices(1) == (1, 2)
     engine.state.now = 10.0
@@ -90,8 +106,8 @@ def test_a_victim_goes_home_only_if_all_its_cpus_are_still_there() -> None:
 
 def test_trials_that_fail_leave_no_trace_however_many_there_are() -> None:
     """Each tries to stop eight gangs and finds too few CPUs: what it remembers of them is forgotten again."""
-    small = [{"job": f"small{k}", "arrival": 0.0, "gpus": 1, "duration": WORK} for k in range(8)]
-    large = [{"job": f"large{k}", "arrival": 0.0, "gpus": 8, "duration": WORK, "options": f"a:8/8={WORK:g}"} for k in range(6)]
+    small = [job_row(f"small{k}", 1, WORK) for k in range(8)]
+    large = [job_row(f"large{k}", 8, WORK, options=f"a:8/8={WORK:g}") for k in range(6)]
     engine = engine_of([*small, *large], "a:1x8/4c")
     low_first = np.arange(14.0)
     engine.commit(Plan.rank(low_first))
@@ -107,9 +123,9 @@ def test_trials_that_fail_leave_no_trace_however_many_there_are() -> None:
 
 
 def test_after_a_trial_that_failed_the_next_one_looks_at_everybody_again() -> None:
-    small = [{"job": f"small{k}", "arrival": 0.0, "gpus": 1, "duration": WORK} for k in range(4)]
-    never = {"job": "never", "arrival": 0.0, "gpus": 4, "duration": WORK, "options": f"a:4/8={WORK:g}"}  # eight CPUs, where four are
-    engine = engine_of([*small, never, {"job": "two", "arrival": 0.0, "gpus": 2, "duration": WORK}], "a:1x4/4c")
+    small = [job_row(f"small{k}", 1, WORK) for k in range(4)]
+    never = job_row("never", 4, WORK, options=f"a:4/8={WORK:g}")  # eight CPUs, where four are
+    engine = engine_of([*small, never, job_row("two", 2, WORK)], "a:1x4/4c")
     engine.commit(Plan.rank(np.array([2.0, 3.0, 4.0, 5.0, 9.0, 9.0])))
     engine.state.now = 10.0
     engine.commit(Plan.rank(np.array([2.0, 3.0, 4.0, 5.0, 0.0, 1.0])))
@@ -118,8 +134,7 @@ def test_after_a_trial_that_failed_the_next_one_looks_at_everybody_again() -> No
 
 
 def test_a_gang_larger_than_the_nodes_of_its_type_takes_several_whatever_other_types_have() -> None:
-    told = {"arrival": 0.0, "duration": WORK}
-    rows = [{"job": "low", "gpus": 4, "options": f"a:4={WORK:g}", **told}, {"job": "high", "gpus": 3, "options": f"a:3={WORK:g}", **told}]
+    rows = [job_row(f"j{gpus}", gpus, WORK, options=f"a:{gpus}={WORK:g}") for gpus in (4, 3)]
     engine = engine_of(rows, "a:2x2,b:1x3", placement="consolidated")
     engine.commit(Plan.rank(np.array([0.0, 1.0])))
     engine.state.now = 10.0
@@ -130,15 +145,13 @@ def test_a_gang_larger_than_the_nodes_of_its_type_takes_several_whatever_other_t
 @pytest.mark.parametrize("preempt", [False, True])
 def test_that_no_one_node_has_room_for_a_small_gang_tells_nothing_of_a_larger_one(preempt: bool) -> None:
     """Three devices must be on one node, which another has; five take several nodes, which are idle."""
-    told = {"arrival": 0.0, "duration": WORK}
-    engine = engine_of([{"job": f"j{k}", "gpus": gpus, **told} for k, gpus in enumerate((4, 3, 5))], "1x4,3x2", placement="consolidated")
+    engine = engine_of(gangs(4, 3, 5), "1x4,3x2", placement="consolidated")
     engine.commit(Plan.rank(np.array([0.0, 1.0, 2.0]), preempt=preempt))
     assert [engine.grants.devices(row) for row in range(3)] == [(0, 1, 2, 3), (), (4, 5, 6, 7, 8)]
 
 
 def test_a_gang_larger_than_the_nodes_that_are_left_takes_several_when_the_largest_is_down() -> None:
-    told = {"arrival": 0.0, "duration": WORK}
-    engine = engine_of([{"job": f"j{k}", "gpus": gpus, **told} for k, gpus in enumerate((2, 2, 4))], "1x4,2x2", placement="consolidated")
+    engine = engine_of(gangs(2, 2, 4), "1x4,2x2", placement="consolidated")
     lose_node(engine.grants, 0)
     engine.commit(Plan.rank(np.array([0.0, 1.0, 2.0])))
     assert [engine.grants.devices(row) for row in range(3)] == [(4, 5), (6, 7), ()]
@@ -155,8 +168,7 @@ def test_a_gang_on_a_node_that_drains_is_stopped_for_nobody_and_survives_a_trial
     options: tuple[str, ...], cluster: str, ranks: tuple[int, ...]
 ) -> None:
     """What it has on that node cannot help anybody, so the last of the three waits and the others stay as they are."""
-    told = {"arrival": 0.0, "duration": WORK, "gpus": 1}
-    engine = engine_of([{"job": f"j{k}", "options": f"{option}={WORK:g}", **told} for k, option in enumerate(options)], cluster)
+    engine = engine_of([job_row(f"j{k}", 1, WORK, options=f"{option}={WORK:g}") for k, option in enumerate(options)], cluster)
     engine.commit(Plan.rank(np.array([0.0, 1.0, np.inf])))
     before = engine.state.tables.I[[Job.HEAD, Job.NODE, Job.HELD, Job.OPTION, Job.PREEMPTIONS]].tolist()
     drain_node(engine.state, 0)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from tests.engine.assigning import watched
 
 from gantline.core.errors import GantlineError, NotFoundError, RefusedError, UsageError
 from gantline.core.inputs import Action, JobRequest, NodeEvent, Reserve, SetJob, Submit, Unreserve, decode_input, encode_input
@@ -115,14 +116,10 @@ def test_rounds_see_a_window_at_the_next_boundary() -> None:
 def test_nodes_that_are_counted_are_those_with_least_in_the_way() -> None:
     seen = {}
 
-    class Watches(Fifo):
-        def decide(self, snapshot):
-            seen.update({window.name: window.places for window in snapshot.windows})
-            return super().decide(snapshot)
-
+    watch = watched(Fifo, lambda snapshot: seen.update({window.name: window.places for window in snapshot.windows}))
     jobs = [job("a", duration=900.0), job("b", duration=100.0), job("c", 2, 900.0), job("late", 1, 10.0, 60.0)]
     windows = [Reserve(50.0, AdvanceWindow(200.0, 300.0, nodes=1)), Reserve(51.0, AdvanceWindow(200.0, 300.0, gpus=3))]
-    simulate(jobs, "3x4", Watches(), inputs=windows)
+    simulate(jobs, "3x4", watch, inputs=windows)
     assert seen == {"window-1": ("node1",), "window-2": ("node2:1", "node2:2", "node2:3")}
 
 
@@ -173,14 +170,8 @@ def test_inputs_and_snapshots_carry_windows() -> None:
     for value in (Reserve(3.0, window), Reserve(3.0, AdvanceWindow(1.0, 2.0, gpus=2)), Unreserve(4.0, "w")):
         assert decode_input(encode_input(value)) == value
     written = []
-
-    class Writes(Fifo):
-        def decide(self, snapshot):
-            written.append(encode_snapshot(snapshot))
-            return super().decide(snapshot)
-
     inputs = [Reserve(0.0, window), Submit(5.0, {"id": "blind"})]
-    simulate([job("a")], "2x4", Writes(), inputs=inputs, until=20.0)
+    simulate([job("a")], "2x4", watched(Fifo, lambda snapshot: written.append(encode_snapshot(snapshot))), inputs=inputs, until=20.0)
     again = encode_snapshot(decode_snapshot(written[-1]))
     assert again == written[-1]
     assert (again["windows"][0]["name"], again["kept_free"], again["unestimated"]) == ("w", [4, 5, 6, 7], ["blind"])

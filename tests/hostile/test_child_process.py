@@ -69,7 +69,6 @@ def test_a_child_whose_parent_is_killed_ends() -> None:
     lines = "import os, time; from gantline.cli.child_process import in_a_child\n"
     lines += "in_a_child(lambda: print(os.getpid(), flush=True) or time.sleep(3000))"
     with subprocess.Popen([sys.executable, "-c", lines], stdout=subprocess.PIPE) as running:
-        assert running.stdout is not None
         child = os.pidfd_open(int(running.stdout.readline()))
         running.kill()
     assert select.select([child], [], [], 300)[0]
@@ -95,7 +94,7 @@ def test_the_check_of_a_policy_that_never_answers_ends(tmp_path: Path) -> None:
         "@dataclass(frozen=True)\nclass Slow(Policy):\n    def decide(self, snapshot):\n        while True:\n            pass\n"
     )
     received: list[str] = []
-    report = check_policy(load_policy(str(tmp_path / "slow.py")), budget=0.02, on_story=lambda number, total, name: received.append(name))
+    report = check_policy(load_policy(str(tmp_path / "slow.py")), budget=0.02, on_scenario=lambda at, total, name: received.append(name))
     assert received == ["no jobs"]
     assert not report.passed
     assert "its budget of 0.02 s" in {finding.rule: finding.message for finding in report.findings}["in time"]

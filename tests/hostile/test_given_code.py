@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.live.specs import ended, running, shell
+from tests.live.specs import ended, running, submit
 
 from gantline.cli.main import main
 from gantline.live.store import SqlStore
@@ -113,9 +113,9 @@ def test_a_store_does_not_say_which_policy_is_loaded(mark: Path, capsys: pytest.
     (home := mark.with_name("home")).mkdir()
     store = SqlStore.open(home / "gantline.sqlite")
     with running(home, "cpu:1", str(mark.with_name("evil.py")), store=store) as scheduler:
-        ended(scheduler, *scheduler.submit(shell("true")))
+        ended(scheduler, submit(scheduler, "true"))
         scheduler.use("fifo")
-        ended(scheduler, *scheduler.submit(shell("true")))
+        ended(scheduler, submit(scheduler, "true"))
     store.close()
     mark.unlink()
     assert "--policy ./evil.py" in failed(capsys, "replay", home)

@@ -16,10 +16,11 @@ import pytest
 from gantline import simulate
 from gantline.cli.console import csv_text
 from gantline.cli.main import main
-from gantline.core.cluster_spec import parse_cluster, parse_cluster_yaml
+from gantline.core.cluster_spec import parse_cluster
 from gantline.core.errors import GantlineError
 from gantline.core.json_reader import loads
 from gantline.lab.report.rundir import write_run
+from gantline.traces.files.clusters import parse_cluster_yaml
 from gantline.traces.files.marked_yaml import load_marked
 from gantline.traces.trace import Trace
 from gantline.traces.unpack import unpack

@@ -19,12 +19,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tests.live.lives import wait_for
-from tests.live.specs import ENDED
+from tests.live.lives import check_promises, told
+from tests.live.specs import ENDED, until
 
 from gantline.core.errors import GantlineError
 from gantline.live.runners.local.files import read_json, started_at
-from gantline.live.scheduler.replay import replay_store
 from gantline.live.service.client import Client
 from gantline.live.service.home import Home, Options
 from gantline.live.service.jobs_folder import JobsFolder
@@ -71,7 +70,7 @@ class Day:
             except BaseException:
                 traceback.print_exc()
                 os._exit(1)
-        wait_for(lambda: self.home.announced() is not None or self._has_ended())
+        until(lambda: self.home.announced() is not None or self._has_ended())
         assert self.home.announced() is not None, "the service does not start"
         self.client = Client(home=self.home.path, timeout=60.0)
 
@@ -84,7 +83,6 @@ class Day:
 
     def kill_service(self) -> None:
         """Without a warning; meanwhile its jobs go on, or their keepers break as well."""
-        assert self.client is not None
         self.client.close()
         assert not self._has_ended(), "the service has ended by itself"
         os.kill(self.service, signal.SIGKILL)
@@ -107,12 +105,10 @@ class Day:
         if self.known and chance.random() < 0.2:
             spec["after"] = [{"job": chance.choice(self.known[-5:]), "when": "any"}]
         run = [sys.executable, "-S", "-E", _JOB, str(self.folder), str(steps), *(["hide"] if chance.random() < 0.2 else [])]
-        assert self.client is not None
         self.known += self.client.submit(run, **spec)
 
     def ask(self) -> None:
         """Whatever can be wanted of a job, whether or not that makes sense."""
-        assert self.client is not None
         if self.known:
             job, request = (
                 self.chance.choice(self.known[-8:]),
@@ -121,12 +117,10 @@ class Day:
             self.client.resize(job, self.chance.randint(1, 3)) if request == "resize" else getattr(self.client, request)(job)
 
     def change_node(self) -> None:
-        assert self.client is not None
         act = self.chance.choice(("cordon", "drain", "uncordon", "uncordon"))
         getattr(self.client, act)(self.chance.choice(("cpu", *(f"cpu:{k}" for k in range(DEVICES)))))
 
     def switch_policy(self) -> None:
-        assert self.client is not None
         self.client.use_policy(self.chance.choice(POLICIES))
 
     # --- what breaks ----------------------------------------------------------------------------------------------------
@@ -172,13 +166,11 @@ class Day:
         self._end()
 
     def _settle(self) -> None:
-        assert self.client is not None
         self.client.uncordon("cpu")
         for device in range(DEVICES):
             self.client.uncordon(f"cpu:{device}")
 
         def all_over() -> bool:
-            assert self.client is not None
             for path in self.home.jobs.glob("*/*/state.json"):  # nothing stays halted
                 state = read_json(str(path)) or {}
                 if state.get("phase") != "over" and state.get("born") == started_at(int(state.get("pid", -1))):
@@ -193,14 +185,13 @@ class Day:
             return all(job["state"] in ENDED and not job["devices"] for job in jobs)
 
         try:
-            wait_for(all_over)
-        except TimeoutError:
+            until(all_over)
+        except AssertionError:
             left = [job for job in self.client.jobs() if job["state"] not in ENDED or job["devices"]]
             shown = [{key: job[key] for key in ("id", "state", "why", "epoch", "devices", "gpus", "restarts", "failures")} for job in left]
             raise AssertionError(f"no end of {shown}; {self.client.status()['incidents']}") from None
 
     def _end(self) -> None:
-        assert self.client is not None
         assert not self._has_ended(), "the service has ended by itself"
         self.client.shutdown(drain=True)
         self.client.close()
@@ -210,26 +201,15 @@ class Day:
     # --- what is promised -----------------------------------------------------------------------------------------------
     def check(self) -> None:
         """From what the jobs wrote, what users were told and what the record says."""
-        assert not self._told("breaches"), f"a device was used twice: {self._told('breaches')}"
-        twice = [one for one, count in Counter(tuple(line[:2]) for line in self._told("began")).items() if count > 1]
-        assert not twice, f"incarnations began twice: {twice}"
-        for path in self.home.jobs.glob("*/checkpoint/steps"):
-            steps = [int(line.split()[1]) for line in path.read_text().splitlines()]
-            assert steps == sorted(set(steps)), f"a saved step was lost, or made by two at once: {path} {steps}"
+        jobs = check_promises(self.folder, self.store or self.home.store, self.home.jobs.glob("*/checkpoint/steps"))
         store = SqlStore.open(self.store or self.home.store, write=False)
-        jobs = {job["id"]: job for job in store.jobs()}
         numbers = Counter(line["decision"] for _, line in store.journal(kind="decision"))
-        replayed, aside = replay_store(store), store.aside()
+        aside = store.aside()
         store.close()
         assert set(self.known) <= set(jobs), f"acknowledged jobs are lost: {set(self.known) - set(jobs)}"
         assert {job["state"] for job in jobs.values()} <= set(ENDED)
-        done = {line[0] for line in self._told("done")}
+        done = {line[0] for line in told(self.folder, "done")}
         assert {id for id, job in jobs.items() if job["state"] == "succeeded"} <= done, "one that has not done its work did not succeed"
         assert not aside, f"lines were set aside: {aside}"
         assert max(numbers.values(), default=0) <= 1, "a decision is recorded twice"
-        assert replayed.difference is None, f"the record is not what was decided: {replayed.difference}"
         assert not JobsFolder(self.home.jobs).running(), "keepers are left"
-
-    def _told(self, name: str) -> list[list[str]]:
-        path = self.folder / name
-        return [line.split() for line in path.read_text().splitlines()] if path.exists() else []

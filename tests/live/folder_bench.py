@@ -11,7 +11,7 @@ from typing import Generic, TypeVar
 from tests.live.specs import contact_of
 
 from gantline.engine.executor import Order, Report
-from gantline.lab.conformance.runner import Told
+from gantline.lab.conformance.runner import ReportAndEnding
 from gantline.live.jobs.launch import Launch
 from gantline.live.runners.runner import Runner
 from gantline.live.runners.runner_events import Present, RunnerEvents
@@ -43,7 +43,7 @@ class FolderExecutor(Generic[Kind]):
     def __init__(self, home: Path, make: Callable[[Path], Kind]) -> None:
         self.home = home
         self.executor, self._received = make(home), deque[RunnerEvents]()
-        self.executor.roll_call()
+        self.executor.adopt()
         self.executor.attach(contact_of(self.executor, lambda row: self.launch, self._received.append))
 
     def now(self) -> float:
@@ -54,8 +54,8 @@ class FolderExecutor(Generic[Kind]):
 
     def receive(self) -> list[Report]:
         time.sleep(0.05)
-        told = [self._received.popleft() for _ in range(len(self._received))]
-        return [report for events in told for report, _ in events.reports]
+        reports = [self._received.popleft() for _ in range(len(self._received))]
+        return [report for events in reports for report, _ in events.reports]
 
 
 class FolderBench(Generic[Kind]):
@@ -69,17 +69,17 @@ class FolderBench(Generic[Kind]):
         self._attach()
 
     def _attach(self) -> list[Present]:
-        self._told: list[Told] = []
+        self._reports: list[ReportAndEnding] = []
         self.executor = self._make(self.home)
-        present = list(self.executor.roll_call())
-        self.executor.attach(contact_of(self.executor, lambda row: self.launch, lambda events: self._told.extend(events.reports)))
+        present = list(self.executor.adopt())
+        self.executor.attach(contact_of(self.executor, lambda row: self.launch, lambda events: self._reports.extend(events.reports)))
         return present
 
     def send(self, order: Order) -> None:
         self.executor.send(order, 0.0)
 
-    def told(self) -> list[Told]:
-        return list(self._told)
+    def reports(self) -> list[ReportAndEnding]:
+        return list(self._reports)
 
     def is_up(self) -> bool:
         return (self.checkpoint / "up").exists()

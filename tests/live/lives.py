@@ -8,12 +8,13 @@ from __future__ import annotations
 import contextlib
 import os
 import signal
-import time
 import traceback
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
-from tests.live.specs import ENDED, LIMIT, Spec, shell
+from tests.live.specs import ENDED, Spec, replays, shell, until
 
 from gantline.core.errors import RefusedError
 from gantline.core.inputs import Action
@@ -41,19 +42,16 @@ def script(home: Path) -> dict[str, Spec]:
     }
 
 
-def live(home: Path, kill_at: int = 0, kill_after: float = 0.0, requests: dict[str, Spec] | None = None) -> int:
+def live(home: Path, kill_at: int = 0) -> int:
     """One life; how it ended. `kill_at`: at the so-manieth time that the store is about to commit, or has; 0: never."""
     child = os.fork()
     if child == 0:
         try:
-            live_here(home, kill_at) if requests is None else _train(home, requests)
+            live_here(home, kill_at)
             os._exit(0)
         except BaseException:
             traceback.print_exc()
             os._exit(1)
-    if kill_after:
-        time.sleep(kill_after)
-        os.kill(child, signal.SIGKILL)
     _, status = os.waitpid(child, 0)
     return status
 
@@ -79,28 +77,39 @@ def live_here(home: Path, kill_at: int = 0) -> None:
         with open(home / "acknowledged", "a", encoding="utf-8") as file:
             print(request, known[request], file=file, flush=True)
     (known["after"],) = scheduler.submit(shell(careful(home, "true"), after=((known["fails"], "ok"),)), "ann", "after")
-    wait_for(lambda: scheduler.view().jobs[known["victim"]].state == "running" or scheduler.view().jobs[known["victim"]].state in ENDED)
+    until(lambda: scheduler.view().jobs[known["victim"]].state == "running" or scheduler.view().jobs[known["victim"]].state in ENDED)
     with contextlib.suppress(RefusedError):  # a life before this one may have cancelled it
         scheduler.request([known["victim"]], Action.CANCEL)
-    wait_for(lambda: all(scheduler.view().jobs[job].state in ENDED for job in known.values()))
+    until(lambda: all(scheduler.view().jobs[job].state in ENDED for job in known.values()))
     scheduler.stop()
     store.close()
 
 
-def _train(home: Path, requests: dict[str, Spec]) -> None:
-    """Submit, and wait for the end."""
-    store = SqlStore.open(home / "gantline.sqlite")
-    scheduler = Scheduler(store, LocalRunner(home, "cpu:2"), "las", checkpoint_every=10)
-    scheduler.start()
-    known = [scheduler.submit(spec, "ann", request)[0] for request, spec in requests.items()]
-    wait_for(lambda: all(scheduler.view().jobs[job].state in ENDED for job in known))
-    scheduler.stop()
-    store.close()
+def told(folder: Path, name: str) -> list[list[str]]:
+    """The words of each line that jobs have written there."""
+    path = folder / name
+    return [line.split() for line in path.read_text().splitlines()] if path.exists() else []
 
 
-def wait_for(true: Callable[[], bool]) -> None:
-    end = time.monotonic() + LIMIT
-    while not true():
-        if time.monotonic() > end:
-            raise TimeoutError
-        time.sleep(0.02)
+def steps_in(path: Path) -> list[int]:
+    """The steps that a job (`chaos_job.py`) has saved, in the order in which it did."""
+    return [int(line.split()[1]) for line in path.read_text().splitlines()]
+
+
+def check_promises(folder: Path, store: Path | str, saved: Iterable[Path] = ()) -> dict[str, dict[str, Any]]:
+    """What jobs wrote down and what the record says agree with what is promised; the jobs of the record.
+
+    No device was used by two at once, no incarnation began twice, no step that was saved (`saved`) was lost, and the record gives the
+    decisions again.
+    """
+    assert not told(folder, "breaches"), f"a device was used twice: {told(folder, 'breaches')}"
+    twice = [one for one, count in Counter(tuple(line[:2]) for line in told(folder, "began")).items() if count > 1]
+    assert not twice, f"incarnations began twice: {twice}"
+    for path in saved:
+        steps = steps_in(path)
+        assert steps == sorted(set(steps)), f"a saved step was lost, or made by two at once: {path} {steps}"
+    opened = SqlStore.open(store, write=False)
+    jobs = {job["id"]: job for job in opened.jobs()}
+    replays(opened)
+    opened.close()
+    return jobs

@@ -8,9 +8,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Self
-
-from tests.live.node_stories import Sent
+from typing import NamedTuple, Self
 
 from gantline.core.cluster import Cluster, Node
 from gantline.core.inputs import Fault
@@ -18,6 +16,15 @@ from gantline.engine.executor import Can, News, Order, Report, Verb
 from gantline.live.runners.runner import Runner
 from gantline.live.runners.runner_context import Contact, RunnerContext
 from gantline.live.runners.runner_events import Ending, KeptIncarnation, NodeNews, NodeState, Present, RunnerEvents
+
+
+class Sent(NamedTuple):
+    """A start that a service has ordered."""
+
+    job: str
+    epoch: int
+    nodes: frozenset[str]
+    at: float  # by the service's clock
 
 
 @dataclass
@@ -97,7 +104,7 @@ class PretendRunner(Runner):
     def drained(self) -> Mapping[str, str]:
         return dict.fromkeys(self.machines.drained, "cordoned")
 
-    def roll_call(self, is_over: Callable[[str], bool] = lambda job: False) -> Sequence[Present]:
+    def adopt(self, is_over: Callable[[str], bool] = lambda job: False) -> Sequence[Present]:
         lives = [life for life in self.machines.lives.values() if not is_over(life.job)]
         return [Present(one.job, one.epoch, tuple(f"{n}:{k}" for n, k in one.places), 0.0, one.over is not None) for one in lives]
 

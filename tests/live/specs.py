@@ -12,6 +12,7 @@ from typing import Any
 from tests.waiting import LIMIT, until
 
 from gantline.core.inputs import Submit
+from gantline.engine.drivers.journal import Replayed
 from gantline.live.jobs.launch import Launch
 from gantline.live.runners.local.incarnation import Incarnation
 from gantline.live.runners.local.runner import LocalRunner
@@ -19,7 +20,9 @@ from gantline.live.runners.runner import Runner
 from gantline.live.runners.runner_context import Contact, Task
 from gantline.live.runners.runner_events import RunnerEvents
 from gantline.live.scheduler.loop_thread import WallClock
+from gantline.live.scheduler.replay import replay_store
 from gantline.live.scheduler.scheduler import Scheduler
+from gantline.live.store import SqlStore
 from gantline.live.store.records import MemoryStore, Store
 
 __all__ = ["LIMIT", "until"]
@@ -66,6 +69,29 @@ def state(scheduler: Scheduler, job: str) -> str:
     return scheduler.view().jobs[job].state
 
 
+def submit(scheduler: Scheduler, line: str, gpus: int = 1, **more: Any) -> str:
+    """Submit a line for /bin/sh; the job's id."""
+    (job,) = scheduler.submit(shell(line, gpus, **more))
+    return job
+
+
+def until_running(scheduler: Scheduler, *jobs: str) -> None:
+    until(lambda: {state(scheduler, job) for job in jobs} == {"running"}, f"{jobs} run")
+
+
+def must_succeed(scheduler: Scheduler, *jobs: str) -> None:
+    """Wait for jobs, of which none may end otherwise."""
+    assert ended(scheduler, *jobs) == ["succeeded"] * len(jobs)
+
+
+def replays(store: SqlStore | Path, **given: Any) -> Replayed:
+    """A record gives the plans that were made; `store`: one that is open, or its file."""
+    kept = SqlStore.open(store, write=False) if isinstance(store, Path) else store
+    found = replay_store(kept, **given)
+    assert found.difference is None, f"the record is not what was decided: {found.difference}"
+    return found
+
+
 def ended(scheduler: Scheduler, *jobs: str) -> list[str]:
     """Wait for jobs; their final states."""
     try:
@@ -94,9 +120,9 @@ def contact_of(runner: Runner, launch: Callable[[int], Launch], tell: Callable[[
 
 
 def alive_in(home: Path) -> list[Incarnation]:
-    """Incarnations that are not over, as a roll call finds them."""
+    """Incarnations that are not over, as a restart finds them."""
     runner = LocalRunner(home, "cpu:1")
-    runner.roll_call()
+    runner.adopt()
     return runner.known.alive()
 
 

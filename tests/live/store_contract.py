@@ -12,8 +12,7 @@ from sqlalchemy import text
 from gantline.core.errors import RefusedError
 from gantline.live.store import QueueRow, SqlStore, StoreError, TokenRow
 from gantline.live.store.connection import migrate
-from gantline.live.store.records import Entry, Store
-from gantline.live.store.schema import HEAD, metadata
+from gantline.live.store.records import HEAD, Entry, Store, metadata
 
 
 def job(id: str, **more: Any) -> Entry:
@@ -106,7 +105,6 @@ class StoreContract:
         store.compact()
         store.append([line(input="c")])
         saved = store.checkpoint()
-        assert saved is not None
         assert [body["input"] for _, body in store.journal(saved[0])] == ["c"]
         store.close()
 
@@ -203,7 +201,6 @@ class StoreContract:
     def test_a_store_of_a_newer_program_is_refused(self, url: str) -> None:
         store = SqlStore.open(url)
         writer = store._connections.writer
-        assert writer is not None
         with writer.begin():
             writer.execute(text("update alembic_version set version_num = '9999'"))
             with pytest.raises(RefusedError, match="newer Gantline"):

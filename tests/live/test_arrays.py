@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tests.live.specs import ended, running, shell, state, until
+from tests.live.specs import must_succeed, replays, running, shell, state, submit, until
 
 from gantline.core.inputs import Action
 from gantline.live.jobs.spec_file import spec_of
-from gantline.live.scheduler.replay import replay_store
 from gantline.live.store import SqlStore
 
 
@@ -19,20 +18,19 @@ def inputs_of(store: SqlStore, kind: str) -> list[dict[str, object]]:
 def test_an_array_and_what_is_asked_of_it_are_one_line_each(tmp_path: Path) -> None:
     store = SqlStore.open(tmp_path / "store.sqlite")
     with running(tmp_path, "cpu:1", store=store) as scheduler:
-        (blocker,) = scheduler.submit(shell("sleep 1000"))
+        blocker = submit(scheduler, "sleep 1000")
         tasks = scheduler.submit(spec_of({"run": ["true"], "array": "5-204"}), "ann")
         assert tasks == [f"2_{k}" for k in range(5, 205)]
         scheduler.request(tasks[10:], Action.CANCEL, "ann")
         until(lambda: state(scheduler, tasks[-1]) == "cancelled")
         scheduler.request([blocker], Action.CANCEL)
-        assert ended(scheduler, *tasks[:10]) == ["succeeded"] * 10
+        must_succeed(scheduler, *tasks[:10])
     (_, array), (many, _) = inputs_of(store, "submit"), inputs_of(store, "cancel")
     assert array["ids"] == tasks
     assert "id" not in array["job"]  # type: ignore[operator]
     assert [many["job"], *many["others"]] == tasks[10:]  # type: ignore[misc]
     store.close()
-    found = replay_store(SqlStore.open(tmp_path / "store.sqlite", write=False))
-    assert found.difference is None, str(found.difference)
+    replays(tmp_path / "store.sqlite")
 
 
 def test_tasks_are_stored_once_and_come_back_whole(tmp_path: Path) -> None:
@@ -49,7 +47,6 @@ def test_tasks_are_stored_once_and_come_back_whole(tmp_path: Path) -> None:
     store.close()
     store = SqlStore.open(tmp_path / "store.sqlite")
     one = store.job(tasks[2])
-    assert one is not None
     assert (one["user"], one["request"], one["spec"]["index"], one["launch"]["env"]) == ("ann", "once", 2, {"A": "1"})
     with running(tmp_path, "cpu:1", store=store) as scheduler:
         for name in tasks:

@@ -6,10 +6,9 @@ import stat
 from pathlib import Path
 
 import pytest
-from tests.live.specs import ended, running, shell
+from tests.live.specs import ended, replays, running, submit
 
 from gantline.core.errors import NotFoundError, RefusedError
-from gantline.live.scheduler.replay import replay_store
 from gantline.live.store import SqlStore
 from gantline.live.store.connection import back_up
 
@@ -18,20 +17,20 @@ def test_a_copy_made_while_it_runs_is_a_store(tmp_path: Path) -> None:
     place, copy = tmp_path / "store.sqlite", tmp_path / "copy.sqlite"
     store = SqlStore.open(place)
     with running(tmp_path / "one", "cpu:1", store=store) as scheduler:
-        (done,) = scheduler.submit(shell("true"))
+        done = submit(scheduler, "true")
         ended(scheduler, done)
-        (waits,) = scheduler.submit(shell("true", gpus=1, after=((done, "failed"),)))
+        waits = submit(scheduler, "true", gpus=1, after=((done, "failed"),))
         assert back_up(place, copy) > 0
-        (later,) = scheduler.submit(shell("true"))
+        later = submit(scheduler, "true")
         ended(scheduler, later)
     store.close()
     assert stat.S_IMODE(copy.stat().st_mode) == 0o600
     found = SqlStore.open(copy)
     assert [job["id"] for job in found.jobs()] == [done, waits]
     with running(tmp_path / "two", "cpu:1", store=found) as scheduler:
-        assert ended(scheduler, *scheduler.submit(shell("true"))) == ["succeeded"]
+        assert ended(scheduler, submit(scheduler, "true")) == ["succeeded"]
     found.close()
-    assert replay_store(SqlStore.open(copy, write=False)).difference is None
+    replays(copy)
 
 
 def test_a_backup_that_cannot_be_is_refused_and_leaves_nothing(tmp_path: Path) -> None:

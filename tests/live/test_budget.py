@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tests.live.specs import ended, running, shell, state, until
+from tests.live.specs import ended, must_succeed, replays, running, state, submit, until, until_running
 
-from gantline.live.scheduler.replay import replay_store
 from gantline.live.scheduler.setup import Setup
 from gantline.live.store import SqlStore
 from gantline.traces.files.python_file import GivenCode
@@ -35,28 +34,25 @@ def test_a_late_decision_loses_its_turn_and_the_record_says_so(tmp_path: Path) -
     file.write_text(SLOW.format(flag=str(flag)), encoding="utf-8")
     store, policy = SqlStore.open(tmp_path / "store.sqlite"), f"{file}:Dozing"
     with running(tmp_path, "cpu:2", policy, store=store, setup=Setup(budget=0.2)) as scheduler:
-        (first,) = scheduler.submit(shell("sleep 1000"))
-        until(lambda: state(scheduler, first) == "running")
+        first = submit(scheduler, "sleep 1000")
+        until_running(scheduler, first)
         flag.touch()
-        (second,) = scheduler.submit(shell("true"))
+        second = submit(scheduler, "true")
         until(lambda: scheduler.view().counters["decision_overruns"] >= 1)
         assert state(scheduler, first) == "running"  # the last plan stands
         flag.unlink()
-        (third,) = scheduler.submit(shell("true"))
-        assert ended(scheduler, second, third) == ["succeeded"] * 2
+        third = submit(scheduler, "true")
+        must_succeed(scheduler, second, third)
     overruns = [line for _, line in store.journal() if "overrun" in line]
     assert overruns
     assert not [line for line in store.decisions() if "overrun" in line]
     why = {event["why"] for event in store.events() if event["event"] == "decision-overrun"}
     assert why == {"the decision took more than 0.2 s"}
     store.close()
-    found = replay_store(
-        SqlStore.open(tmp_path / "store.sqlite", write=False), code=GivenCode((policy,))
-    )  # the nap is over: only the record knows of it
-    assert found.difference is None, str(found.difference)
+    replays(tmp_path / "store.sqlite", code=GivenCode((policy,)))  # the nap is over: only the record knows of it
 
     store = SqlStore.open(tmp_path / "store.sqlite")
     with running(tmp_path, "cpu:2", policy, store=store) as scheduler:
         assert scheduler.setup.budget == 0.2  # as last time
-        ended(scheduler, *scheduler.submit(shell("true")))
+        ended(scheduler, submit(scheduler, "true"))
     store.close()

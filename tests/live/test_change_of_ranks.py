@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-from tests.live.specs import Spec, ended, running, state, until
+from tests.live.specs import Spec, ended, must_succeed, running, state, until, until_running
 
 from gantline.core.inputs import Action
 from gantline.live.jobs.launch import Launch
@@ -69,12 +69,12 @@ def test_a_gang_grows_and_shrinks_and_nobody_starts_again(tmp_path: Path, device
         until(lambda: lines(seen), "the first step")
         resize(scheduler, job, 3)
         until(lambda: 3 in sizes(seen), "three ranks")
-        until(lambda: state(scheduler, job) == "running", "that is known")
+        until_running(scheduler, job)
         resize(scheduler, job, 2)
         until(lambda: 2 in sizes(seen), "two ranks")
         (other,) = scheduler.submit(Spec(Launch(("true",))))
         assert ended(scheduler, other) == ["succeeded"], "the device that was given up is used"
-        assert ended(scheduler, job) == ["succeeded"]
+        must_succeed(scheduler, job)
         assert sorted(path.name for path in (tmp_path / "jobs" / job).glob("[0-9]*")) == ["1"], "one incarnation"
         log = (tmp_path / "jobs" / job / "1" / "log").read_text()
     told = lines(seen)
@@ -95,7 +95,7 @@ def test_a_newcomer_that_fails_leaves_the_gang_as_it_is(tmp_path: Path, fate: st
         until(lambda: lines(seen), "the first step")
         resize(scheduler, job, 3)
         until(lambda: scheduler.view().jobs[job].max_gpus == 2, "it stays as it is")
-        until(lambda: state(scheduler, job) == "running", "that is known")
+        until_running(scheduler, job)
         assert len(scheduler.view().jobs[job].devices) == 2
         (other,) = scheduler.submit(Spec(Launch(("true",))))
         assert ended(scheduler, other, job) == ["succeeded", "succeeded"], "what it was given for nothing is free"
@@ -171,9 +171,9 @@ def test_a_service_that_dies_in_between_finds_the_gang_changing(tmp_path: Path) 
     with running(tmp_path, "cpu:2", POLICY, store) as scheduler:
         assert state(scheduler, job) == "resizing"
         go.touch()
-        until(lambda: state(scheduler, job) == "running", "it has changed")
+        until_running(scheduler, job)
         assert read_json(str(tmp_path / "jobs" / job / "1" / "switched")) == 2
-        assert ended(scheduler, job) == ["succeeded"]
+        must_succeed(scheduler, job)
     assert list(dict.fromkeys(sizes(seen))) == [1, 2]
     assert Counter(one for line in lines(seen) for one in line.samples) == dict.fromkeys(range(SAMPLES), 30)
 
@@ -197,7 +197,7 @@ def test_a_gang_that_breaks_while_it_changes_goes_on_from_its_checkpoint(tmp_pat
         (job,) = scheduler.submit(gang(seen, 1, epochs=20, program=str(breaks)))
         until(lambda: len(lines(seen)) > 3, "some steps")
         resize(scheduler, job, 2)
-        assert ended(scheduler, job) == ["succeeded"]
+        must_succeed(scheduler, job)
         assert scheduler.view().jobs[job].failures == 0, "it is not the job's failure"
         assert len(list((tmp_path / "jobs" / job).glob("[0-9]*"))) == 2
     told = lines(seen)

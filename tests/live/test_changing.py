@@ -5,26 +5,24 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tests.live.specs import ended, running, shell, until
+from tests.live.specs import must_succeed, replays, running, submit, until
 
 from gantline.core.errors import RefusedError
 from gantline.core.inputs import Action
 from gantline.live.jobs.spec_file import spec_of
-from gantline.live.scheduler.job_settings import change_jobs
-from gantline.live.scheduler.replay import replay_store
 from gantline.live.store import SqlStore
 
 
 def test_a_change_of_one_task_outlives_a_restart_and_is_replayed(tmp_path: Path) -> None:
     store = SqlStore.open(tmp_path / "store.sqlite")
     with running(tmp_path, "cpu:1", store=store) as scheduler:
-        (blocker,) = scheduler.submit(shell("sleep 1000"))
+        blocker = submit(scheduler, "sleep 1000")
         until(lambda: scheduler.view().jobs[blocker].state == "running")
         first, second, third = scheduler.submit(spec_of({"run": ["true"], "name": "sweep", "array": "0-2", "limits": {"time": 60}}))
         for task, name in ((first, "one"), (second, "two")):
-            change_jobs(scheduler, [task], {"priority": "high", "time_limit": "2h", "name": name})
+            scheduler.requests.change([task], {"priority": "high", "time_limit": "2h", "name": name})
         version = scheduler.view().standing.version
-        change_jobs(scheduler, [second], {"estimate": "5m"})
+        scheduler.requests.change([second], {"estimate": "5m"})
         assert scheduler.view().standing.version > version, "forecasts do not hold any more"
     store.close()
     store = SqlStore.open(tmp_path / "store.sqlite")
@@ -35,9 +33,8 @@ def test_a_change_of_one_task_outlives_a_restart_and_is_replayed(tmp_path: Path)
         assert [scheduler.registry[one].launch.time_limit for one in (first, second, third)] == [7200, 7200, 60]
         assert [scheduler.registry[one].launch.array_index for one in (first, second, third)] == [0, 1, 2]
         scheduler.request([blocker], Action.CANCEL)
-        assert ended(scheduler, first, second, third) == ["succeeded"] * 3
+        must_succeed(scheduler, first, second, third)
         with pytest.raises(RefusedError, match="has ended"):
-            change_jobs(scheduler, [first], {"name": "late"})
+            scheduler.requests.change([first], {"name": "late"})
     store.close()
-    found = replay_store(SqlStore.open(tmp_path / "store.sqlite", write=False))
-    assert found.difference is None, str(found.difference)
+    replays(tmp_path / "store.sqlite")

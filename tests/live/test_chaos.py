@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from tests.live.chaos import POLICIES, Day
+from tests.live.lives import told
 from tests.system.postgres import Postgres, is_installed
 
 SHORT = 5.0
@@ -34,4 +35,4 @@ def test_a_bad_day(tmp_path: Path, request: pytest.FixtureRequest, policy: str, 
     day.live(seconds)
     day.check()
     assert day.known, f"nothing was submitted: {day.refused}"
-    print(f"{policy} on {kind}: {dict(day.happened)}, {len(day.known)} jobs, {len(day._told('began'))} lives")
+    print(f"{policy} on {kind}: {dict(day.happened)}, {len(day.known)} jobs, {len(told(tmp_path, 'began'))} lives")

@@ -18,9 +18,9 @@ from gantline.core.inputs import Action, Input, JobRequest, News, NodeEvent, Rep
 from gantline.core.phases import Phase
 from gantline.engine.drivers.faulty import Faults, FaultyExecutor
 from gantline.engine.drivers.journal import Journal
-from gantline.engine.drivers.live import Live
 from gantline.engine.executor import Can
 from gantline.live.scheduler.setup import Setup, checkpoint_of, make_loop
+from gantline.live.wall_time import Live
 
 CLUSTER = parse_cluster("2x4")
 RIGID, SUPPLE = frozenset({Can.SHARE, Can.BATCH}), frozenset(Can)

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.live.specs import Spec, ended, running, shell, state, until
+from tests.live.specs import Spec, ended, must_succeed, running, shell, state, submit, until, until_running
 
 from gantline.core.errors import RefusedError
 from gantline.core.inputs import Action
@@ -40,8 +40,8 @@ def test_a_command_that_is_not_there_fails_and_says_so(tmp_path: Path) -> None:
 
 def test_a_flood_of_output_stays_within_its_bound_and_ends_well(tmp_path: Path) -> None:
     with running(tmp_path) as scheduler:
-        (job,) = scheduler.submit(shell("yes 0123456789 | head -c 3000000; echo the end", log_bytes=100_000))
-        assert ended(scheduler, job) == ["succeeded"]
+        job = submit(scheduler, "yes 0123456789 | head -c 3000000; echo the end", log_bytes=100_000)
+        must_succeed(scheduler, job)
         folder = tmp_path / "jobs" / job / "1"
         assert sum(path.stat().st_size for path in folder.glob("log*")) <= 100_000 + 65536
         assert (folder / "log").read_text().endswith("the end\n")
@@ -51,16 +51,16 @@ def test_nobody_stays_behind_when_a_job_ends(tmp_path: Path) -> None:
     """Not even who has left the process group and the session."""
     with running(tmp_path) as scheduler:
         line = "cd $GANTLINE_CHECKPOINT; setsid sh -c 'echo $$ > pid; sleep 1000' & while [ ! -s pid ]; do sleep 0.02; done"
-        (job,) = scheduler.submit(shell(line.replace("while", "cd $GANTLINE_CHECKPOINT; while")))
-        assert ended(scheduler, job) == ["succeeded"]
+        job = submit(scheduler, line.replace("while", "cd $GANTLINE_CHECKPOINT; while"))
+        must_succeed(scheduler, job)
         assert gone(int((tmp_path / "jobs" / job / "checkpoint" / "pid").read_text()))
 
 
 def test_ranks_know_each_other_and_fail_together(tmp_path: Path) -> None:
     with running(tmp_path) as scheduler:
         line = "echo $RANK of $WORLD_SIZE at $MASTER_ADDR > $GANTLINE_CHECKPOINT/$LOCAL_RANK"
-        (good,) = scheduler.submit(shell(line, gpus=2, processes=0))
-        (bad,) = scheduler.submit(shell("[ $RANK = 1 ] && exit 7; sleep 1000", processes=3))
+        good = submit(scheduler, line, gpus=2, processes=0)
+        bad = submit(scheduler, "[ $RANK = 1 ] && exit 7; sleep 1000", processes=3)
         assert ended(scheduler, good, bad) == ["succeeded", "failed"]
         assert (tmp_path / "jobs" / good / "checkpoint" / "1").read_text() == "1 of 2 at 127.0.0.1\n"
         assert scheduler.view().jobs[bad].exit_code == 7
@@ -68,10 +68,10 @@ def test_ranks_know_each_other_and_fail_together(tmp_path: Path) -> None:
 
 def test_a_trainer_that_is_killed_is_tried_again(tmp_path: Path) -> None:
     with running(tmp_path) as scheduler:
-        (job,) = scheduler.submit(shell("[ $RESTART_COUNT -gt 0 ] && exit 0; sleep 1000", retries=1, backoff=0.05))
-        until(lambda: state(scheduler, job) == "running")
+        job = submit(scheduler, "[ $RESTART_COUNT -gt 0 ] && exit 0; sleep 1000", retries=1, backoff=0.05)
+        until_running(scheduler, job)
         os.kill(scheduler.runner.known[job].state["ranks"][0]["pid"], signal.SIGKILL)
-        assert ended(scheduler, job) == ["succeeded"]
+        must_succeed(scheduler, job)
 
 
 class FullDisk(MemoryStore):
@@ -88,8 +88,8 @@ class FullDisk(MemoryStore):
 def test_a_full_disk_refuses_what_is_new_and_forgets_nothing_that_happened(tmp_path: Path) -> None:
     store, go = FullDisk(), tmp_path / "go"
     with running(tmp_path, "cpu:1", store=store) as scheduler:
-        (job,) = scheduler.submit(shell(f"while [ ! -e {go} ]; do sleep 0.02; done; exit 6"))
-        until(lambda: state(scheduler, job) == "running")
+        job = submit(scheduler, f"while [ ! -e {go} ]; do sleep 0.02; done; exit 6")
+        until_running(scheduler, job)
         store.full, scheduler.loop.retry = True, 0.05
         with pytest.raises(RefusedError, match="cannot be written"):
             scheduler.submit(shell("true"))
@@ -102,8 +102,8 @@ def test_a_full_disk_refuses_what_is_new_and_forgets_nothing_that_happened(tmp_p
         store.full = False
         assert ended(scheduler, job) == ["failed"]
         assert scheduler.view().jobs[job].exit_code == 6
-        (later,) = scheduler.submit(shell("true"))
-        assert ended(scheduler, later) == ["succeeded"]
+        later = submit(scheduler, "true")
+        must_succeed(scheduler, later)
 
 
 def test_a_gang_that_cannot_be_told_of_a_loss_keeps_no_other_from_hearing_of_it(
@@ -121,8 +121,8 @@ def test_a_gang_that_cannot_be_told_of_a_loss_keeps_no_other_from_hearing_of_it(
 
     monkeypatch.setattr("gantline.live.runners.local.incarnation.write_json", write)
     with running(tmp_path, "cpu:2") as scheduler:
-        first, second = (scheduler.submit(shell("sleep 1000"))[0] for _ in range(2))
-        until(lambda: state(scheduler, first) == state(scheduler, second) == "running")
+        first, second = (submit(scheduler, "sleep 1000") for _ in range(2))
+        until_running(scheduler, first, second)
         one, other = (scheduler.runner.known[job] for job in (first, second))
         full.add(first)
         scheduler.runner.fail(0, frozenset({0, 1}), 0.0)
@@ -165,15 +165,15 @@ def test_a_wall_clock_that_is_set_while_jobs_run_changes_nothing_for_them(monkey
     real, store = time.time, MemoryStore()
     monkeypatch.setattr("tests.live.specs.end_all", lambda home: None)  # the first life ends, the jobs go on
     with running(tmp_path, "cpu:3", store=store) as scheduler:
-        (limited,) = scheduler.submit(shell("sleep 1000", time_limit=3000.0))
+        limited = submit(scheduler, "sleep 1000", time_limit=3000.0)
         gates = [tmp_path / f"gate{k}" for k in range(3)]
-        waiting = [scheduler.submit(shell(f"while [ ! -e {gate} ]; do sleep 0.02; done"))[0] for gate in gates[:2]]
-        until(lambda: all(state(scheduler, job) == "running" for job in (limited, *waiting)))
+        waiting = [submit(scheduler, f"while [ ! -e {gate} ]; do sleep 0.02; done") for gate in gates[:2]]
+        until_running(scheduler, limited, *waiting)
         for jump, job, gate in zip((86400.0, -172800.0), waiting, gates):
             monkeypatch.setattr(time, "time", lambda jump=jump: real() + jump)
-            (fresh,) = scheduler.submit(shell("true"))
+            fresh = submit(scheduler, "true")
             gate.touch()
-            assert ended(scheduler, job, fresh) == ["succeeded", "succeeded"]
+            must_succeed(scheduler, job, fresh)
             for view in (scheduler.view().jobs[name] for name in (job, fresh)):
                 assert 0.0 <= view.submitted <= view.started <= view.finished <= scheduler.clock.now() < 600.0
                 assert 0.0 <= view.service <= view.finished - view.started + 1e-6
@@ -188,14 +188,14 @@ def test_a_wall_clock_that_is_set_while_jobs_run_changes_nothing_for_them(monkey
         view = until(lambda: scheduler.view().jobs[limited])
         assert (view.state, view.restarts) == ("running", 0)
         assert 0.0 <= view.started <= scheduler.clock.now()
-        (late,) = scheduler.submit(shell("true"))
-        assert ended(scheduler, late) == ["succeeded"]
+        late = submit(scheduler, "true")
+        must_succeed(scheduler, late)
 
 
 def test_a_job_hears_by_its_report_what_it_shall_do(tmp_path: Path) -> None:
     with running(tmp_path, "cpu:2") as scheduler:
-        (job,) = scheduler.submit(shell("sleep 1000", changes=("save",), estimate=50.0))
-        until(lambda: state(scheduler, job) == "running")
+        job = submit(scheduler, "sleep 1000", changes=("save",), estimate=50.0)
+        until_running(scheduler, job)
         answer = scheduler.report(job, {"epoch": 1, "done": 10, "total": 40, "saved": 5, "loss": 0.5, "throughput": 3.0})
         assert (answer["stop"], answer["save"], answer["gpus"], answer["epoch"]) == (False, False, 1, 1)
         assert until(lambda: scheduler.view().jobs[job].progress.get("loss")) == 0.5

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from tests.live.specs import Spec, ended, running, shell, state, until
+from tests.live.specs import Spec, ended, must_succeed, running, state, submit, until
 
 import gantline
 from gantline.core.grant import Grant
@@ -38,20 +38,20 @@ echo $GANTLINE_EPOCH $seen > $GANTLINE_CHECKPOINT/ended
 
 def test_whose_turn_is_over_stands_still_and_goes_on(tmp_path: Path) -> None:
     with running(tmp_path, "cpu:2", f"{POLICIES}:Rota", settings={"pace": 0.5}) as scheduler:
-        ids = [scheduler.submit(shell(STEPS, resumes=True))[0] for _ in range(3)]
+        ids = [submit(scheduler, STEPS, resumes=True) for _ in range(3)]
         until(lambda: any(state(scheduler, job) == "suspended" for job in ids), "nobody was suspended")
-        assert ended(scheduler, *ids) == ["succeeded"] * 3
+        must_succeed(scheduler, *ids)
 
 
 def test_a_job_that_can_goes_on_with_other_devices(tmp_path: Path) -> None:
     with running(tmp_path, "cpu:3", f"{POLICIES}:AsAsked") as scheduler:
-        (job,) = scheduler.submit(shell(FOLLOWS, gpus=3, min_gpus=1, max_gpus=3, changes=("devices",), resumes=True))
+        job = submit(scheduler, FOLLOWS, gpus=3, min_gpus=1, max_gpus=3, changes=("devices",), resumes=True)
         until((tmp_path / "jobs" / job / "checkpoint" / "up").exists, "it runs")
         until(lambda: scheduler.ask(lambda: [gang.started for gang in scheduler.loop.reconciler.live.values()]) == [True], "that is known")
         scheduler.request([job], Action.RESIZE, gpus=2)
         until(lambda: scheduler.view().jobs[job].resizes, "it has switched")
         (tmp_path / "jobs" / job / "checkpoint" / "go").touch()
-        assert ended(scheduler, job) == ["succeeded"]
+        must_succeed(scheduler, job)
         began, last = (tmp_path / "jobs" / job / "checkpoint" / "ended").read_text().split()
         assert began == "1", "it was never stopped"
         assert int(last) > 1, "and has switched to a later grant"
@@ -62,9 +62,9 @@ def test_a_job_that_can_goes_on_with_other_devices(tmp_path: Path) -> None:
 def test_what_a_trial_saves_is_gone_when_the_job_begins_again(tmp_path: Path) -> None:
     line = "cd $GANTLINE_CHECKPOINT; [ -e been ] && exit 3; touch been; [ $GANTLINE_EPOCH -gt 1 ] && exit 0; sleep 1000"
     with running(tmp_path, "cpu:1", f"{POLICIES}:Tries", settings={"trial": 1.0}) as scheduler:
-        ended(scheduler, *scheduler.submit(shell("true")))  # the first start of a process takes longer than the trial
-        (job,) = scheduler.submit(shell(line, resumes=True))
-        assert ended(scheduler, job) == ["succeeded"]
+        ended(scheduler, submit(scheduler, "true"))  # the first start of a process takes longer than the trial
+        job = submit(scheduler, line, resumes=True)
+        must_succeed(scheduler, job)
         assert (tmp_path / "jobs" / job / "checkpoint" / "been").exists()
         assert not (tmp_path / "jobs" / job / "1" / "checkpoint").exists()
 
@@ -94,7 +94,7 @@ def test_a_training_loop_hears_of_its_devices_without_a_stop(tmp_path: Path) -> 
         for size in (2, 1):
             until((tmp_path / "jobs" / job / "checkpoint" / f"has{size + 1}").exists, f"it has {size + 1}")
             scheduler.request([job], Action.RESIZE, gpus=size)
-        assert ended(scheduler, job) == ["succeeded"]
+        must_succeed(scheduler, job)
         assert (tmp_path / "jobs" / job / "checkpoint" / "seen").read_text() == "0 True True"
         assert sorted(path.name for path in (tmp_path / "jobs" / job).glob("[0-9]*")) == ["1"]
 
@@ -117,7 +117,7 @@ def test_a_training_loop_hears_of_other_cpus_a_cap_and_a_shift_without_a_stop(tm
     with running(tmp_path, "cpu:1", f"{POLICIES}:Shifts", settings={"later": 0.5}) as scheduler:
         env = {"PYTHONPATH": str(Path(gantline.__file__).parents[1])}
         (job,) = scheduler.submit(Spec(Launch((sys.executable, "-S", "-c", TERMS), env=env), job={"gpus": 1}))
-        assert ended(scheduler, job) == ["succeeded"]
+        must_succeed(scheduler, job)
         assert (tmp_path / "jobs" / job / "checkpoint" / "seen").read_text() == "1 0.5 24.0 0.25"
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from tests.live.mps_stand_in import ControlProgram, control_program
-from tests.live.specs import ended, running, shell, state, until
+from tests.live.specs import ended, must_succeed, running, submit, until, until_running
 
 from gantline.live.runners.local.devices import FoundGpu, declared, short_name, too_many
 from gantline.live.runners.local.isolation import Groups, find_groups
@@ -63,8 +63,8 @@ sys.exit(os.wait()[1] != 0)"""  # each of them no more than it may have
 def test_who_wants_more_than_it_may_have_is_contained(tmp_path: Path, way: str, job: str) -> None:
     line = job if job is FORKS else f'{sys.executable} -S -c "{job}"'
     with running(tmp_path) as scheduler:
-        (name,) = scheduler.submit(shell(line, pids=12, memory=0.1))
-        (beside,) = scheduler.submit(shell("true", pids=12, memory=0.1))
+        name = submit(scheduler, line, pids=12, memory=0.1)
+        beside = submit(scheduler, "true", pids=12, memory=0.1)
         assert ended(scheduler, name, beside) == ["failed", "succeeded"]
         assert scheduler.runner.known[name].state["limits"] == way
         if way == "rlimit" and job is not EATS:
@@ -74,13 +74,13 @@ def test_who_wants_more_than_it_may_have_is_contained(tmp_path: Path, way: str, 
 def test_the_end_of_a_job_leaves_the_job_of_another_service_alone_that_has_its_number(tmp_path: Path) -> None:
     """Each has a control group of its own, and what is left in a job's group is ended with the job."""
     with running(tmp_path / "one") as one, running(tmp_path / "two") as two:
-        (stays,) = one.submit(shell(f"while [ ! -e {tmp_path}/go ]; do sleep 0.05; done", pids=20))
-        until(lambda: state(one, stays) == "running")
-        (ends,) = two.submit(shell("true", pids=20))
+        stays = submit(one, f"while [ ! -e {tmp_path}/go ]; do sleep 0.05; done", pids=20)
+        until_running(one, stays)
+        ends = submit(two, "true", pids=20)
         assert stays == ends, "the same number"
-        assert ended(two, ends) == ["succeeded"]
+        must_succeed(two, ends)
         (tmp_path / "go").touch()
-        assert ended(one, stays) == ["succeeded"]
+        must_succeed(one, stays)
 
 
 def test_shares_of_a_gpu_are_told_to_the_service_for_them(tmp_path: Path, control_program: ControlProgram) -> None:
@@ -103,6 +103,6 @@ def test_only_the_devices_of_a_job_are_visible_to_it(tmp_path: Path) -> None:
     assert short_name("NVIDIA A100-SXM4-80GB") == "a100"
     with running(tmp_path, "h200:2,cpu:1") as scheduler:
         say = "echo $CUDA_VISIBLE_DEVICES $GANTLINE_DEVICES > $GANTLINE_CHECKPOINT/seen"
-        ids = [scheduler.submit(shell(say, options=[{"type": kind, "gpus": 1}]))[0] for kind in ("h200", "cpu")]
-        assert ended(scheduler, *ids) == ["succeeded", "succeeded"]
+        ids = [submit(scheduler, say, options=[{"type": kind, "gpus": 1}]) for kind in ("h200", "cpu")]
+        must_succeed(scheduler, *ids)
         assert [(tmp_path / "jobs" / name / "checkpoint" / "seen").read_text() for name in ids] == ["0 h200:0\n", "cpu:0\n"]

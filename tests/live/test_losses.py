@@ -5,15 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tests.live.specs import ended, running, until
+from tests.live.specs import must_succeed, replays, running, until
 
-from gantline.core.ending import find_ending
 from gantline.core.errors import GantlineError, UsageError
+from gantline.engine.ending import find_ending
 from gantline.live.jobs.amounts import rule_of
 from gantline.live.jobs.spec_file import spec_of
 from gantline.live.runners.local.runner import LocalRunner
 from gantline.live.scheduler.progress import Losses
-from gantline.live.scheduler.replay import replay_store
 from gantline.live.scheduler.scheduler import Scheduler
 from gantline.live.scheduler.setup import Setup
 from gantline.live.store import SqlStore
@@ -43,19 +42,19 @@ def test_a_loss_that_has_stopped_falling_ends_the_job_as_one_that_succeeded(tmp_
         report(scheduler, job, *FALLS, float("nan"), *FLAT[:2])
         assert scheduler.ask(lambda: scheduler.view().jobs[job].state) == "running", "two level reports and a NaN are no plateau of three"
         report(scheduler, job, FLAT[2])
-        assert ended(scheduler, job) == ["succeeded"]
+        must_succeed(scheduler, job)
         told = scheduler.view().jobs[job]
         assert (told.reason, told.why) == ("loss", "was ended by its loss")
         assert told.stop, "a loop that asks the service is told to leave, too"
         assert scheduler.ask(lambda: scheduler.registry[behind].holds) == {"dependency"}, "the result is not there yet"
         (tmp_path / "go").touch()
-        assert ended(scheduler, behind) == ["succeeded"]
+        must_succeed(scheduler, behind)
         told = until(lambda: not scheduler.view().jobs[job].devices and scheduler.view().jobs[job])
         assert (told.state, told.exit_code, told.failures) == ("succeeded", 0, 0)
         (event,) = [one for one in store.events(job=job) if one["event"] == "finish"]
         assert (event["reason"], event["why"]) == ("loss", "plateau:1%@3: its last loss is 0.6")
     assert [line["input"] for _, line in store.journal(kind="finish")] == ["finish"]
-    assert replay_store(store).difference is None
+    replays(store)
     with running(tmp_path, store=store) as scheduler:
         told = scheduler.view().jobs[job]
         assert (told.state, told.reason, told.why) == ("succeeded", "loss", "was ended by its loss")
@@ -70,15 +69,15 @@ def test_what_follows_a_job_that_still_saves_waits_over_a_restart_of_the_service
     (behind,) = first.submit(spec_of({"run": ["cat", "result"], "workdir": str(tmp_path), "after": f"ok:{job}"}))
     until(lambda: (tmp_path / "ready").exists() and first.view().jobs[job].state == "running")
     report(first, job, 0.4)
-    assert ended(first, job) == ["succeeded"]
+    must_succeed(first, job)
     first.stop()
     with running(tmp_path, store=store) as second:
         assert second.view().jobs[job].devices, "its processes are there"
         assert second.ask(lambda: second.registry[behind].holds) == {"dependency"}
         (tmp_path / "go").touch()
-        assert ended(second, behind) == ["succeeded"]
+        must_succeed(second, behind)
         assert (second.view().jobs[job].state, second.view().jobs[job].exit_code) == ("succeeded", 0)
-    assert replay_store(store).difference is None
+    replays(store)
 
 
 def test_the_rule_of_the_service_is_for_jobs_that_have_none(tmp_path: Path) -> None:
@@ -89,7 +88,7 @@ def test_the_rule_of_the_service_is_for_jobs_that_have_none(tmp_path: Path) -> N
         until(lambda: all(scheduler.view().jobs[job].state == "running" for job in (ends, stays)))
         for job in (stays, ends):
             report(scheduler, job, 0.7, 0.4)
-        assert ended(scheduler, ends) == ["succeeded"]
+        must_succeed(scheduler, ends)
         assert scheduler.view().jobs[stays].state == "running"
 
 

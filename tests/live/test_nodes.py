@@ -9,15 +9,14 @@ from pathlib import Path
 import pytest
 from tests.engine import assigning
 from tests.live.pretend import Machines, PretendRunner
-from tests.live.specs import shell, state, until
+from tests.live.specs import replays, shell, state, submit, until, until_running
 
 from gantline.core.cluster import Cluster, Node
 from gantline.core.errors import RefusedError
 from gantline.core.inputs import Fault, News, Report, decode_input, encode_input
 from gantline.engine.executor import Can
 from gantline.live.runners.runner_events import NodeNews, NodeState
-from gantline.live.scheduler.node_watch import NodeWatch, all_nodes
-from gantline.live.scheduler.replay import replay_store
+from gantline.live.scheduler.endings import NodeWatch, all_nodes
 from gantline.live.scheduler.scheduler import Scheduler
 from gantline.live.store import SqlStore
 from gantline.traces.files.python_file import GivenCode
@@ -60,8 +59,8 @@ def test_a_node_replaced_by_another_of_its_size_while_no_service_runs_is_not_tak
     machines = Machines()
     machines.add("a")
     with serving(machines, store) as (scheduler, _):
-        (job,) = scheduler.submit(shell("true", gpus=2))
-        until(lambda: state(scheduler, job) == "running")
+        job = submit(scheduler, "true", gpus=2)
+        until_running(scheduler, job)
     machines.kill("a")
     machines.add("b")
     with serving(machines, store) as (scheduler, _):
@@ -76,8 +75,8 @@ def test_the_loss_of_a_node_costs_no_retry_and_the_gang_goes_elsewhere(store: Sq
     machines.add("a")
     machines.add("b")
     with serving(machines, store) as (scheduler, runner):
-        (job,) = scheduler.submit(shell("true", gpus=2))
-        until(lambda: state(scheduler, job) == "running")
+        job = submit(scheduler, "true", gpus=2)
+        until_running(scheduler, job)
         (lost,) = nodes_of(machines, job)
         runner.lose(lost)
         until(lambda: state(scheduler, job) == "running" and nodes_of(machines, job) == {"a", "b"} - {lost})
@@ -88,7 +87,7 @@ def test_the_loss_of_a_node_costs_no_retry_and_the_gang_goes_elsewhere(store: Sq
     assert not machines.breaches
     kinds = [line.get("kind") or line.get("news") for _, line in store.journal() if line.get("input") in ("node", "report")]
     assert kinds.index("down") < kinds.index("failed"), "the node is told before the gang"
-    assert replay_store(store).difference is None
+    replays(store)
 
 
 def test_what_a_runner_drains_gets_nothing_new_until_it_is_up_and_a_cordon_stays_an_operators() -> None:
@@ -118,8 +117,8 @@ def test_nothing_starts_on_a_node_that_was_drained_before_the_service_began(stor
         machines.add(name)
     machines.drained = {"a", "b"}
     with serving(machines, store) as (scheduler, runner):
-        (job,) = scheduler.submit(shell("true", gpus=2))
-        until(lambda: state(scheduler, job) == "running")
+        job = submit(scheduler, "true", gpus=2)
+        until_running(scheduler, job)
         assert (nodes_of(machines, job), up(scheduler)) == ({"c"}, {"c": 2})
         runner.drain("b", False)
         until(lambda: up(scheduler) == {"b": 2, "c": 2})
@@ -146,7 +145,7 @@ def test_what_the_runner_cannot_do_is_not_ordered_and_is_in_the_journal(store: S
     spec = shell("true", gpus=1, min_gpus=1, max_gpus=4, changes=("devices",))
     with serving(machines, store) as (scheduler, _):
         (job,) = scheduler.submit(spec)
-        until(lambda: state(scheduler, job) == "running")
+        until_running(scheduler, job)
         assert scheduler.ask(lambda: Can.DEVICES in scheduler.loop.inbox.can(scheduler.loop.engine.inputs.rows.of(job) or 0)) is False
         assert scheduler.setup.abilities == ()
     with serving(machines, store, frozenset({Can.DEVICES})) as (scheduler, _):
@@ -161,7 +160,7 @@ def test_gangs_that_would_share_are_placed_apart_where_the_runner_puts_one_on_a_
     machines.add("a")
     machines.add("b")
     with serving(machines, store, policy=f"{assigning.__file__}:Pairs") as (scheduler, runner):
-        jobs = [scheduler.submit(shell("true", gpus=2))[0] for _ in range(4)]
+        jobs = [submit(scheduler, "true", gpus=2) for _ in range(4)]
         until(lambda: [state(scheduler, job) for job in jobs] == ["running", "running", "pending", "pending"])
         until(lambda: [scheduler.view().jobs[job].reason for job in jobs[2:]] == ["one-gang", "one-gang"])
         assert scheduler.snapshot()["collocates"] is False, "forecasts know it"
@@ -170,7 +169,7 @@ def test_gangs_that_would_share_are_placed_apart_where_the_runner_puts_one_on_a_
         with pytest.raises(RefusedError, match=r"0\.5 of a device, and this executor puts one gang on a device"):
             scheduler.submit(shell("true", share="mps", part=0.5))
     assert not machines.breaches
-    assert replay_store(store, code=GivenCode((f"{assigning.__file__}:Pairs",))).difference is None
+    replays(store, code=GivenCode((f"{assigning.__file__}:Pairs",)))
 
 
 def test_whose_fault_it_is_and_which_devices_were_picked_are_in_the_journal() -> None:

@@ -13,7 +13,7 @@ from gantline.cli.main import main
 from gantline.core.errors import RefusedError, UsageError
 from gantline.live.jobs.launch import Launch
 from gantline.live.jobs.spec_file import parse_spec
-from gantline.live.profiling import colocation_profiling as company
+from gantline.live.profiling import colocation_profiling
 from gantline.live.profiling.colocation_profiling import ColocatedGangs, TrialGang
 from gantline.live.profiling.trials import Place, Trials, measure_pairs
 from gantline.live.runners.local.devices import declared
@@ -153,21 +153,21 @@ def test_profiles_become_ways_and_an_estimate(tmp_path: Path, capsys: pytest.Cap
     job.write_text("run: python train.py\nmodel: transformer-64\n", encoding="utf-8")
     assert main(["profile", "apply", str(job)]) == 0
     spec = parse_spec(capsys.readouterr().out)
-    assert [way.accelerators for way in spec.resources.ways] == ["h200:1"]
+    assert [variant.accelerators for variant in spec.resources.variants] == ["h200:1"]
     assert spec.estimate is None  # nobody said how many steps there are
     for wrong in ("run: python train.py\nmodel: unheard-of\n", "run: python train.py\nmodel: conv-4\nresources: {gpus: 2}\n"):
         job.write_text(wrong, encoding="utf-8")
         assert main(["profile", "apply", str(job)]) in (3, 4)
 
 
-def test_a_job_is_measured_in_company_from_the_command_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_job_is_measured_together_from_the_command_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Two gangs fill the node one after the other, are stopped and resumed, one by one and at once, and leave."""
-    monkeypatch.setattr(company, "_WARM", 0.05)  # these steps are as fast at first as later
+    monkeypatch.setattr(colocation_profiling, "_WARM", 0.05)  # these steps are as fast at first as later
     file = str(tmp_path / "profiles.json")
     begins = "import sys, time; from gantline import train; job = train.join(); job.keep()"
     program = f"{begins}; [time.sleep(0.01) for _ in job.steps(int(sys.argv[1]))]"
     words = ["--file", file, "--devices", "cpu:2", "--seconds", "0.1s", "--", sys.executable, "-c", program, "{steps}"]
-    assert main(["profile", "company", "waits", *words]) == 0
+    assert main(["profile", "colocation", "waits", *words]) == 0
     speed = read_bundle(file)["waits"].alone["cpu", 1]
     assert 0.0 < speed.line.rate <= 100.0  # it pauses at every step
     assert (len(speed.samples["start"]), len(speed.samples["leave"]), len(speed.samples["resume"])) == (2, 2, 2)
@@ -195,7 +195,7 @@ def test_resumes_at_once_are_held_against_resumes_one_by_one(monkeypatch: pytest
     assert crew._delay_of_each_other([2.0]) == 0.0
 
 
-def test_slices_of_two_sizes_are_company_by_their_part_of_the_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_slices_of_two_sizes_count_by_their_part_of_the_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     """Four slices of 8 % and four of 16 %, of which a gang holds two small ones and another one large one."""
     crew = ColocatedGangs.__new__(ColocatedGangs)
     crew.gangs = [
@@ -206,13 +206,13 @@ def test_slices_of_two_sizes_are_company_by_their_part_of_the_gpu(monkeypatch: p
     for name in ("_started", "_stopped"):
         monkeypatch.setattr(crew, name, lambda row: 1.0)
     monkeypatch.setattr(crew, "_delay_of_each_other", lambda resumes: 0.0)
-    monkeypatch.setattr(crew, "_watched", lambda company, seconds: dict.fromkeys(company, 5.0))
+    monkeypatch.setattr(crew, "_watched", lambda running, seconds: dict.fromkeys(running, 5.0))
     small, large = crew.measure(1.0)
     beside = pytest.approx(16 / 80)  # of what the other holds of the rest
     assert small.speeds == ((0.0, 5.0), (beside, 5.0), (beside, 5.0))
     assert large.speeds == ((beside, 5.0), (beside, 5.0), (0.0, 5.0))
 
 
-def test_a_command_that_cannot_end_by_itself_is_refused_in_company(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["profile", "company", "waits", "--devices", "cpu:2", "--", "true"]) == 2
+def test_a_command_that_cannot_end_by_itself_is_refused_together(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["profile", "colocation", "waits", "--devices", "cpu:2", "--", "true"]) == 2
     assert "{steps}" in capsys.readouterr().err

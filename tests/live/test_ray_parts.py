@@ -17,8 +17,8 @@ from tests.live.specs import until
 from gantline.core.errors import UsageError
 from gantline.live.runners.local.output import Log
 from gantline.live.runners.local.ranks import combined
+from gantline.live.runners.ray.connection import RayNode, RayNodes, check_devices
 from gantline.live.runners.ray.node_agent import NodeAgent, SpreadGang, Tail
-from gantline.live.runners.ray.nodes import RayNode, RayNodes, check_devices
 from gantline.live.runners.runner_events import NodeState
 
 
@@ -179,7 +179,6 @@ def test_ranks_end_with_their_actor_however_that_ends(order: dict[str, Any], tmp
     """Also a process that a rank has put into a session of its own."""
     told = json.dumps({**order, "command": [f"setsid sleep 1000 & echo $! > {tmp_path}/child; wait"]})
     actor = subprocess.Popen([sys.executable, "-c", _ACTOR, told], stdout=subprocess.PIPE, text=True)
-    assert actor.stdout is not None
     rank = int(actor.stdout.readline())
     child = int(until(lambda: (tmp_path / "child").exists() and (tmp_path / "child").read_text().strip()))
     os.kill(actor.pid, signal.SIGKILL)

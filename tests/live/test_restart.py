@@ -6,18 +6,17 @@ import time
 from pathlib import Path
 
 import pytest
-from tests.live.specs import ended, running, shell, state, until
+from tests.live.specs import ended, must_succeed, replays, running, shell, state, submit, until, until_running
 
 from gantline.core.errors import RefusedError
 from gantline.core.inputs import Action
-from gantline.engine.drivers.live import Message
 from gantline.live.jobs.spec_file import spec_of
 from gantline.live.runners.local.runner import LocalRunner
-from gantline.live.scheduler.replay import replay_store
 from gantline.live.scheduler.scheduler import Scheduler
 from gantline.live.scheduler.setup import Setup
 from gantline.live.store import SqlStore
 from gantline.live.store.records import MemoryStore
+from gantline.live.wall_time import Message
 from gantline.traces.files.python_file import GivenCode
 
 
@@ -48,9 +47,9 @@ def waiting_for(path: Path) -> str:
 def test_what_still_runs_is_adopted(tmp_path: Path, every: int) -> None:
     store, go = MemoryStore(), tmp_path / "go"
     first = begin(tmp_path, store, checkpoint_every=every)
-    (running_job,) = first.submit(shell(waiting_for(go)))
-    (next_job,) = first.submit(shell("true", gpus=2))
-    (held_job,) = first.submit(shell("true"))
+    running_job = submit(first, waiting_for(go))
+    next_job = submit(first, "true", gpus=2)
+    held_job = submit(first, "true")
     first.request([held_job], Action.HOLD)
     until(lambda: state(first, running_job) == "running" and state(first, held_job) == "held")
     epoch = first.view().jobs[running_job].epoch
@@ -60,10 +59,10 @@ def test_what_still_runs_is_adopted(tmp_path: Path, every: int) -> None:
         assert state(second, held_job) == "held"
         assert state(second, next_job) == "pending"
         go.touch()
-        assert ended(second, running_job, next_job) == ["succeeded", "succeeded"]
+        must_succeed(second, running_job, next_job)
         assert second.view().jobs[running_job].epoch == epoch
         second.request([held_job], Action.RELEASE)
-        assert ended(second, held_job) == ["succeeded"]
+        must_succeed(second, held_job)
         assert second.submit(shell("true")) == ["4"]
 
 
@@ -74,7 +73,7 @@ def test_what_a_day_without_a_service_has_missed_is_decided_once(tmp_path: Path)
     store, policy = SqlStore.open(tmp_path / "store.sqlite"), f"{file}:Restless"
     first = Scheduler(store, LocalRunner(tmp_path, "cpu:1"), policy, setup=Setup(round=1.0))
     first.start()
-    goes, waits = (first.submit(shell(line, estimate=1e6))[0] for line in (waiting_for(go), "true"))
+    goes, waits = (submit(first, line, estimate=1e6) for line in (waiting_for(go), "true"))
     until(lambda: state(first, goes) == "running" and state(first, waits) == "pending")
     first.stop()
     before = first.loop.state.decision
@@ -83,21 +82,21 @@ def test_what_a_day_without_a_service_has_missed_is_decided_once(tmp_path: Path)
         assert second.clock.now() > 86_400.0
         assert second.ask(lambda: second.loop.state.decision) - before < 60
         go.touch()
-        assert ended(second, goes, waits) == ["succeeded", "succeeded"]
-    assert replay_store(store, code=GivenCode((policy,))).difference is None
+        must_succeed(second, goes, waits)
+    replays(store, code=GivenCode((policy,)))
 
 
 def test_after_a_long_absence_orders_are_repeated_once(tmp_path: Path) -> None:
     store, go = MemoryStore(), tmp_path / "go"
     first = begin(tmp_path, store)
-    (job,) = first.submit(shell(waiting_for(go)))
-    until(lambda: state(first, job) == "running")
+    job = submit(first, waiting_for(go))
+    until_running(first, job)
     first.stop()
     a_week_later = time.time() + 7 * 86_400.0
     with running(tmp_path, store=store, wall=lambda: a_week_later) as second:
         until(lambda: second.view().counters["orders"] >= 1)
         go.touch()
-        assert ended(second, job) == ["succeeded"]
+        must_succeed(second, job)
         assert second.view().counters["orders"] <= 4
         assert len([line for _, line in store.journal() if line.get("input") == "report"]) <= 8
 
@@ -112,14 +111,14 @@ def test_a_policy_that_cannot_read_what_it_remembered_begins_anew(tmp_path: Path
     file.write_text(text.replace("KEY", "old"))
     first = Scheduler(store, LocalRunner(tmp_path, "cpu:1"), str(file), checkpoint_every=1)
     first.start()
-    jobs = [first.submit(shell(line))[0] for line in (waiting_for(go), "true")]
+    jobs = [submit(first, line) for line in (waiting_for(go), "true")]
     until(lambda: store.saved and "memory" in store.saved[1]["snapshot"])
     first.stop()
     file.write_text(text.replace("KEY", "new"))
     with running(tmp_path, "cpu:1", str(file), store, checkpoint_every=1) as second:
         assert "it begins anew" in second.view().incidents[0]
         go.touch()
-        assert ended(second, *jobs) == ["succeeded", "succeeded"]
+        must_succeed(second, *jobs)
         assert len(second.view().incidents) == 1
 
 
@@ -130,7 +129,7 @@ def test_a_job_that_ended_before_the_last_checkpoint_comes_back_under_its_id(tmp
     (bad,) = first.submit(spec_of({"run": ["sh", "-c", "[ $GANTLINE_EPOCH -gt 1 ]"], "labels": {"a": "b"}}), "ann")
     (good,) = first.submit(spec_of({"run": ["true"]}))
     assert ended(first, bad, good) == ["failed", "succeeded"]
-    ended(first, *first.submit(shell("true")))  # and once more, so that a checkpoint covers all of it
+    ended(first, submit(first, "true"))  # and once more, so that a checkpoint covers all of it
     first.stop()
     with running(tmp_path, store=store, checkpoint_every=1) as second:
         assert second.view().jobs[bad].row < 0
@@ -138,7 +137,7 @@ def test_a_job_that_ended_before_the_last_checkpoint_comes_back_under_its_id(tmp
             second.request([bad, good], Action.REQUEUE)
         assert state(second, bad) == "failed", "all of them, or none"
         second.request([bad], Action.REQUEUE)
-        assert ended(second, bad) == ["succeeded"]
+        must_succeed(second, bad)
         job = second.view().jobs[bad]
         assert (job.user, job.epoch, dict(job.labels)) == ("ann", 2, {"a": "b"})
 
@@ -146,12 +145,12 @@ def test_a_job_that_ended_before_the_last_checkpoint_comes_back_under_its_id(tmp
 def test_what_ended_meanwhile_is_known(tmp_path: Path) -> None:
     store, go = MemoryStore(), tmp_path / "go"
     first = begin(tmp_path, store)
-    (good,) = first.submit(shell(waiting_for(go)))
-    (bad,) = first.submit(shell(f"{waiting_for(go)}; exit 5"))
-    until(lambda: state(first, good) == state(first, bad) == "running")
+    good = submit(first, waiting_for(go))
+    bad = submit(first, f"{waiting_for(go)}; exit 5")
+    until_running(first, good, bad)
     first.stop()
     go.touch()
-    until(lambda: all(one.is_over for one in LocalRunner(tmp_path, "cpu:2").roll_call()))
+    until(lambda: all(one.is_over for one in LocalRunner(tmp_path, "cpu:2").adopt()))
     with running(tmp_path, store=store) as second:
         assert ended(second, good, bad) == ["succeeded", "failed"]
         assert second.view().jobs[bad].exit_code == 5
@@ -162,13 +161,11 @@ def test_a_job_whose_keeper_was_killed_is_ended_and_started_again(tmp_path: Path
     import signal
 
     with running(tmp_path, "cpu:1") as scheduler:
-        (job,) = scheduler.submit(
-            shell("echo $$ > $GANTLINE_CHECKPOINT/pid.$GANTLINE_EPOCH; [ $GANTLINE_EPOCH -gt 1 ] || sleep 1000", backoff=0.05)
-        )
+        job = submit(scheduler, "echo $$ > $GANTLINE_CHECKPOINT/pid.$GANTLINE_EPOCH; [ $GANTLINE_EPOCH -gt 1 ] || sleep 1000", backoff=0.05)
         until(lambda: state(scheduler, job) == "running" and (tmp_path / "jobs" / job / "checkpoint" / "pid.1").exists())
         keeper = scheduler.runner.known[job].state["pid"]
         os.kill(keeper, signal.SIGKILL)
-        assert ended(scheduler, job) == ["succeeded"]
+        must_succeed(scheduler, job)
         child = int((tmp_path / "jobs" / job / "checkpoint" / "pid.1").read_text())
         assert not Path(f"/proc/{child}").exists() or "Z" in Path(f"/proc/{child}/stat").read_text().rsplit(")", 1)[1].split()[0]
 
@@ -177,7 +174,7 @@ def test_a_job_that_ends_while_all_are_told_to_stop_does_not_keep_the_service_fr
     """It ends after it was found running and before the request to stop it arrives."""
     store = MemoryStore()
     first = begin(tmp_path, store, "cpu:2")
-    goes, stays = (first.submit(shell(line))[0] for line in (waiting_for(tmp_path / "go"), "sleep 1000"))
+    goes, stays = (submit(first, line) for line in (waiting_for(tmp_path / "go"), "sleep 1000"))
     until(lambda: {state(first, job) for job in (goes, stays)} == {"running"})
     post = first.thread.post
 
@@ -189,23 +186,23 @@ def test_a_job_that_ends_while_all_are_told_to_stop_does_not_keep_the_service_fr
 
     first.thread.post = post_late  # type: ignore[method-assign]
     first.stop(drain=True)
-    assert all(one.is_over for one in LocalRunner(tmp_path, "cpu:2").roll_call())
+    assert all(one.is_over for one in LocalRunner(tmp_path, "cpu:2").adopt())
 
 
 def test_devices_that_are_gone_after_a_restart_are_down_and_new_ones_join(tmp_path: Path) -> None:
     store = MemoryStore()
     first = begin(tmp_path, store, "cpu:2")
-    (wide,) = first.submit(shell("[ $GANTLINE_EPOCH -gt 1 ] && exit 0; sleep 1000", gpus=2))
-    until(lambda: state(first, wide) == "running")
+    wide = submit(first, "[ $GANTLINE_EPOCH -gt 1 ] && exit 0; sleep 1000", gpus=2)
+    until_running(first, wide)
     first.stop()
     with running(tmp_path, "cpu:1,cpu-fast:1", "smallest", store=store) as second:
         shown = [("cpu~1:0", False), ("cpu~1:1", False), ("cpu:0", True), ("cpu-fast:0", True)]
         until(lambda: [(one.name, one.up) for one in second.view().devices] == shown)
         until(lambda: state(second, wide) == "pending", "it has lost its devices")
-        (small,) = second.submit(shell("echo $GANTLINE_DEVICES"))
-        assert ended(second, small) == ["succeeded"]
+        small = submit(second, "echo $GANTLINE_DEVICES")
+        must_succeed(second, small)
     with running(tmp_path, "cpu:2", "smallest", store=store) as third:
-        assert ended(third, wide) == ["succeeded"]
+        must_succeed(third, wide)
         until(lambda: [one.up for one in third.view().devices] == [True, True, False, False])
 
 
@@ -213,19 +210,18 @@ def test_other_rules_in_the_next_life(tmp_path: Path) -> None:
     """What is given anew holds from then on, what runs goes on, and either life replays."""
     store, go = SqlStore.open(tmp_path / "store.sqlite"), tmp_path / "go"
     first = begin(tmp_path, store, "cpu:3")  # type: ignore[arg-type]
-    (job,) = first.submit(shell(waiting_for(go), gpus=2))
-    until(lambda: state(first, job) == "running")
+    job = submit(first, waiting_for(go), gpus=2)
+    until_running(first, job)
     first.stop()
     with running(tmp_path, "cpu:3", store=store, anew={"placement": "consolidated", "round": 0.2}) as second:
         assert second.setup.placement == "consolidated"
         assert second.loop.state.regime.round == 0.2
         assert state(second, job) == "running"
         go.touch()
-        ended(second, job, *second.submit(shell("true", gpus=3)))
+        ended(second, job, submit(second, "true", gpus=3))
     store.close()
     store = SqlStore.open(tmp_path / "store.sqlite")
     with running(tmp_path, "cpu:3", store=store) as third:
         assert third.setup.round == 0.2  # as last time
-    found = replay_store(store)
-    assert found.difference is None, str(found.difference)
+    replays(store)
     store.close()

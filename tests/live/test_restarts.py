@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tests.live.specs import running, shell, state, until
+from tests.live.specs import running, submit, until, until_running
 
 from gantline.core.inputs import Action
 from gantline.live.scheduler import observer as restarts
@@ -16,17 +16,17 @@ from gantline.live.store.records import MemoryStore
 
 def starts_again(scheduler: Scheduler, job: str, times: int) -> None:
     for _ in range(times):
-        until(lambda: state(scheduler, job) == "running")
+        until_running(scheduler, job)
         epoch = scheduler.view().jobs[job].epoch
         scheduler.request([job], Action.REQUEUE)
         until(lambda epoch=epoch: scheduler.view().jobs[job].epoch > epoch)
-    until(lambda: state(scheduler, job) == "running")
+    until_running(scheduler, job)
 
 
 def test_the_third_restart_in_ten_minutes_without_progress_is_an_incident(tmp_path: Path) -> None:
     store = MemoryStore()
     with running(tmp_path, "cpu:1", store=store) as scheduler:
-        (job,) = scheduler.submit(shell("sleep 600"))
+        job = submit(scheduler, "sleep 600")
         starts_again(scheduler, job, 2)
         assert not scheduler.view().incidents
         starts_again(scheduler, job, 2)
@@ -40,7 +40,7 @@ def test_the_third_restart_in_ten_minutes_without_progress_is_an_incident(tmp_pa
 
 def test_a_job_that_goes_on_from_what_it_has_saved_is_none(tmp_path: Path) -> None:
     with running(tmp_path, "cpu:1") as scheduler:
-        (job,) = scheduler.submit(shell("trap 'exit 15' TERM; while true; do sleep 0.02; done", resumes=True))
+        job = submit(scheduler, "trap 'exit 15' TERM; while true; do sleep 0.02; done", resumes=True)
         starts_again(scheduler, job, 4)
         assert not scheduler.view().incidents
         scheduler.request([job], Action.CANCEL)

@@ -42,7 +42,7 @@ class StopsByKill(LocalRunner):
 
 
 class CallsNoRoll(LocalRunner):
-    def roll_call(self, is_over: Callable[[str], bool] = lambda job: False) -> Sequence[Present]:
+    def adopt(self, is_over: Callable[[str], bool] = lambda job: False) -> Sequence[Present]:
         return ()
 
 

@@ -14,7 +14,7 @@ from gantline.live.jobs.spec import JobSpec
 from gantline.live.jobs.spec_file import spec_of
 from gantline.live.runners.kubernetes.access import ClusterAccess
 from gantline.live.runners.kubernetes.client import ApiClient
-from gantline.live.runners.kubernetes.manifests import PodTerms
+from gantline.live.runners.kubernetes.pods_and_nodes import PodTerms
 from gantline.live.runners.kubernetes.runner import KubernetesRunner
 
 

@@ -9,21 +9,20 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from tests.live.specs import ended, running, shell, state, until
+from tests.live.specs import ended, must_succeed, running, shell, state, submit, until, until_running
 
 from gantline.core.columns import Job
 from gantline.core.errors import NotFoundError, RefusedError, UnreachableError
 from gantline.core.inputs import Action, NodeEvent
 from gantline.core.phases import Phase
-from gantline.engine.drivers.live import Message
 from gantline.live.jobs.launch import Launch
 from gantline.live.jobs.spec_file import spec_of
 from gantline.live.runners.local.execution import LocalKeepers
 from gantline.live.runners.local.incarnation import Incarnation
 from gantline.live.runners.runner_events import RunnerEvents
 from gantline.live.scheduler.endings import Endings
-from gantline.live.scheduler.job_settings import change_jobs
 from gantline.live.store import SqlStore
+from gantline.live.wall_time import Message
 
 
 def test_jobs_run_and_end_with_their_exit_codes(tmp_path: Path) -> None:
@@ -78,8 +77,8 @@ def test_who_has_an_answer_sees_another_state_than_before_though_no_step_has_bee
 ) -> None:
     """Forecasts are shared by the version of the state: one from before the request must not serve whoever has made it."""
     with running(tmp_path) as scheduler:
-        (first,) = scheduler.submit(shell("sleep 1000", gpus=2))
-        (second,) = scheduler.submit(shell("true"))
+        first = submit(scheduler, "sleep 1000", gpus=2)
+        second = submit(scheduler, "true")
         until(lambda: state(scheduler, first) == "running" and scheduler.view().jobs[second].reason == "resources")
         t, look, may_look = scheduler.loop.state.tables, scheduler.observer.look, threading.Event()
         row, rows = t.ids.index(second), len(t.ids)
@@ -92,7 +91,7 @@ def test_who_has_an_answer_sees_another_state_than_before_though_no_step_has_bee
 
         monkeypatch.setattr(scheduler.observer, "look", late)
         before = scheduler.view().standing.version
-        (third,) = scheduler.submit(shell("true"))
+        third = submit(scheduler, "true")
         submitted = scheduler.view()
         may_look.set()
         assert third in submitted.jobs
@@ -134,7 +133,7 @@ def test_a_node_that_is_lost_while_a_job_is_being_started_there_ends_that_job_al
 
     monkeypatch.setattr(LocalKeepers, "begin", late)
     with running(tmp_path, "cpu:1") as scheduler:
-        (job,) = scheduler.submit(shell(f"echo $GANTLINE_EPOCH >> {tmp_path}/began; sleep 1000"))
+        job = submit(scheduler, f"echo $GANTLINE_EPOCH >> {tmp_path}/began; sleep 1000")
         starts.wait()
         try:
             scheduler.node(NodeEvent(0.0, "cpu", "down"))
@@ -149,9 +148,9 @@ def test_a_node_that_is_lost_while_a_job_is_being_started_there_ends_that_job_al
 
 def test_cancel_ends_the_process_and_frees_its_device(tmp_path: Path) -> None:
     with running(tmp_path, "cpu:1") as scheduler:
-        (first,) = scheduler.submit(shell("sleep 1000"))
-        (second,) = scheduler.submit(shell("true"))
-        until(lambda: state(scheduler, first) == "running")
+        first = submit(scheduler, "sleep 1000")
+        second = submit(scheduler, "true")
+        until_running(scheduler, first)
         scheduler.request([first], Action.CANCEL)
         assert ended(scheduler, first, second) == ["cancelled", "succeeded"]
         with pytest.raises(NotFoundError):
@@ -160,18 +159,18 @@ def test_cancel_ends_the_process_and_frees_its_device(tmp_path: Path) -> None:
 
 def test_a_job_that_ignores_the_signal_is_killed_after_its_grace(tmp_path: Path) -> None:
     with running(tmp_path, "cpu:1") as scheduler:
-        (stubborn,) = scheduler.submit(shell("trap '' TERM; while true; do sleep 0.05; done", grace=0.2))
-        until(lambda: state(scheduler, stubborn) == "running")
+        stubborn = submit(scheduler, "trap '' TERM; while true; do sleep 0.05; done", grace=0.2)
+        until_running(scheduler, stubborn)
         scheduler.request([stubborn], Action.CANCEL)
-        (after,) = scheduler.submit(shell("true"))
-        assert ended(scheduler, after) == ["succeeded"]
+        after = submit(scheduler, "true")
+        must_succeed(scheduler, after)
 
 
 def test_a_crash_is_tried_again_and_a_crash_loop_ends(tmp_path: Path) -> None:
     with running(tmp_path) as scheduler:
         mark = tmp_path / "mark"
-        (second_time,) = scheduler.submit(shell(f"[ -e {mark} ] || {{ touch {mark}; exit 1; }}", retries=2, backoff=0.05))
-        (never,) = scheduler.submit(shell("echo try $RESTART_COUNT; exit 9", retries=2, backoff=0.05))
+        second_time = submit(scheduler, f"[ -e {mark} ] || {{ touch {mark}; exit 1; }}", retries=2, backoff=0.05)
+        never = submit(scheduler, "echo try $RESTART_COUNT; exit 9", retries=2, backoff=0.05)
         assert ended(scheduler, second_time, never) == ["succeeded", "failed"]
         view = scheduler.view().jobs[never]
         assert view.failures == 3
@@ -180,7 +179,7 @@ def test_a_crash_is_tried_again_and_a_crash_loop_ends(tmp_path: Path) -> None:
 
 def test_a_time_limit_ends_a_job(tmp_path: Path) -> None:
     with running(tmp_path) as scheduler:
-        (slow,) = scheduler.submit(shell("sleep 1000", time_limit=0.3))
+        slow = submit(scheduler, "sleep 1000", time_limit=0.3)
         assert ended(scheduler, slow) == ["timeout"]
         assert scheduler.view().jobs[slow].reason == "time-limit"
 
@@ -206,27 +205,27 @@ def test_a_job_that_was_stopped_has_what_is_left_of_its_time_limit(tmp_path: Pat
         scheduler.request([job], Action.RELEASE)
         until(lambda: len(alarms) > 1)
         assert alarms[1] <= limit - had, "it gets no limit anew"
-        change_jobs(scheduler, [job], {"time_limit": 2 * limit})
+        scheduler.requests.change([job], {"time_limit": 2 * limit})
         until(lambda: len(alarms) > 2)
         assert alarms[2] <= 2 * limit - had, "nor by a change of it"
 
 
 def test_an_ending_that_is_told_twice_counts_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A keeper repeats its last word where it cannot know that it was heard, in the same breath or later."""
-    told, late = Endings.told, list[RunnerEvents]()
+    receive, late = Endings.received_from_runner, list[RunnerEvents]()
 
     def repeated(self: Endings, events: RunnerEvents) -> None:
         ends = tuple(one for one in events.reports if one[1] is not None)
-        told(self, replace(events, reports=(*events.reports, *ends)))
+        receive(self, replace(events, reports=(*events.reports, *ends)))
         late.extend([RunnerEvents(reports=ends)] if ends else [])
 
-    monkeypatch.setattr(Endings, "told", repeated)
+    monkeypatch.setattr(Endings, "received_from_runner", repeated)
     store = SqlStore.open(tmp_path / "store.sqlite")
     with running(tmp_path, store=store) as scheduler:
-        (job,) = scheduler.submit(shell("exit 3", retries=2, backoff=0.02))
+        job = submit(scheduler, "exit 3", retries=2, backoff=0.02)
         assert ended(scheduler, job) == ["failed"]
         for events in late:
-            told(scheduler.endings, events)
+            receive(scheduler.endings, events)
         scheduler.ask(lambda: None)
         view = scheduler.view().jobs[job]
         assert (view.failures, view.epoch, view.state) == (3, 3, "failed")
@@ -238,9 +237,9 @@ def test_an_ending_that_is_told_twice_counts_once(tmp_path: Path, monkeypatch: p
 def test_dependencies_wait_and_fail_with_what_they_wait_for(tmp_path: Path) -> None:
     with running(tmp_path) as scheduler:
         go = tmp_path / "go"
-        (first,) = scheduler.submit(shell(f"while [ ! -e {go} ]; do sleep 0.02; done; exit 1"))
-        (fine,) = scheduler.submit(shell("true", after=((first, "failed"),)))
-        (vain,) = scheduler.submit(shell("true", after=((first, "ok"),)))
+        first = submit(scheduler, f"while [ ! -e {go} ]; do sleep 0.02; done; exit 1")
+        fine = submit(scheduler, "true", after=((first, "failed"),))
+        vain = submit(scheduler, "true", after=((first, "ok"),))
         assert until(lambda: scheduler.view().jobs[fine].reason == "dependency")
         go.touch()
         assert ended(scheduler, first, fine, vain) == ["failed", "succeeded", "failed"]
@@ -249,16 +248,16 @@ def test_dependencies_wait_and_fail_with_what_they_wait_for(tmp_path: Path) -> N
 
 def test_what_waits_for_a_job_to_fail_runs_when_that_has_exceeded_its_time_limit(tmp_path: Path) -> None:
     with running(tmp_path) as scheduler:
-        (slow,) = scheduler.submit(shell("sleep 1000", time_limit=0.3))
-        (clean,) = scheduler.submit(shell("true", after=((slow, "failed"),)))
+        slow = submit(scheduler, "sleep 1000", time_limit=0.3)
+        clean = submit(scheduler, "true", after=((slow, "failed"),))
         assert ended(scheduler, slow, clean) == ["timeout", "succeeded"]
 
 
 def test_a_job_on_hold_says_so_when_what_it_waited_for_has_ended(tmp_path: Path) -> None:
     go = tmp_path / "go"
     with running(tmp_path) as scheduler:
-        (first,) = scheduler.submit(shell(f"while [ ! -e {go} ]; do sleep 0.02; done"))
-        (waits,) = scheduler.submit(shell("true", after=((first, "ended"),)))
+        first = submit(scheduler, f"while [ ! -e {go} ]; do sleep 0.02; done")
+        waits = submit(scheduler, "true", after=((first, "ended"),))
         until(lambda: scheduler.view().jobs[waits].reason == "dependency")
         scheduler.request([waits], Action.HOLD)
         assert scheduler.view().jobs[waits].reason == "dependency"
@@ -266,14 +265,14 @@ def test_a_job_on_hold_says_so_when_what_it_waited_for_has_ended(tmp_path: Path)
         ended(scheduler, first)
         until(lambda: scheduler.view().jobs[waits].reason == "held")
         scheduler.request([waits], Action.RELEASE)
-        assert ended(scheduler, waits) == ["succeeded"]
+        must_succeed(scheduler, waits)
 
 
 def test_an_array_runs_so_many_at_once(tmp_path: Path) -> None:
     with running(tmp_path, "cpu:4") as scheduler:
         ids = scheduler.submit(shell("echo $ARRAY_INDEX > $GANTLINE_CHECKPOINT/index", count=5, parallel=2))
         assert ids == ["1_0", "1_1", "1_2", "1_3", "1_4"]
-        assert ended(scheduler, *ids) == ["succeeded"] * 5
+        must_succeed(scheduler, *ids)
         assert (tmp_path / "jobs" / "1_3" / "checkpoint" / "index").read_text() == "3\n"
 
 
@@ -281,8 +280,8 @@ def test_the_policy_may_change_while_it_runs(tmp_path: Path) -> None:
     with running(tmp_path) as scheduler:
         scheduler.use("srtf")
         assert scheduler.view().policy == "srtf" or until(lambda: scheduler.view().policy == "srtf")
-        (job,) = scheduler.submit(shell("true"))
-        assert ended(scheduler, job) == ["succeeded"]
+        job = submit(scheduler, "true")
+        must_succeed(scheduler, job)
         with pytest.raises(NotFoundError):
             scheduler.use("nonsense")
         assert scheduler.snapshot()["kind"] == "snapshot"

@@ -6,12 +6,11 @@ from pathlib import Path
 
 import pytest
 from sqlalchemy import create_engine, text
-from tests.live.specs import ended, running, shell, until
+from tests.live.specs import ended, replays, running, submit, until
 
 from gantline.core.errors import RefusedError
 from gantline.core.inputs import Action, JobRequest, encode_input
 from gantline.live.jobs.spec_file import spec_of
-from gantline.live.scheduler.replay import replay_store
 from gantline.live.service.repair import repair_store
 from gantline.live.store import SqlStore
 from gantline.live.store.records import Entry
@@ -25,8 +24,8 @@ def store(tmp_path: Path) -> SqlStore:
 def finish_some(home: Path, store: SqlStore) -> str:
     """A life in which a job ends before the newest checkpoint, which holds no ended jobs."""
     with running(home, store=store, checkpoint_every=1) as scheduler:
-        (first,) = scheduler.submit(shell("true"))
-        ended(scheduler, first, *scheduler.submit(shell("true")))
+        first = submit(scheduler, "true")
+        ended(scheduler, first, submit(scheduler, "true"))
         until(lambda: (saved := store.checkpoint()) and not saved[1]["snapshot"]["jobs"], "a checkpoint without jobs")
     return first
 
@@ -35,7 +34,7 @@ def finish_some(home: Path, store: SqlStore) -> str:
 def test_what_is_wanted_of_an_ended_job_is_refused_before_it_is_written_down(tmp_path: Path, store: SqlStore, action: Action) -> None:
     first = finish_some(tmp_path, store)
     with running(tmp_path, store=store) as scheduler:
-        (now,) = scheduler.submit(shell("true"))
+        now = submit(scheduler, "true")
         ended(scheduler, now)
         lines = len(list(store.journal()))
         for job in (first, now):  # of another life, and of this one
@@ -49,7 +48,7 @@ def test_what_is_wanted_of_an_ended_job_is_refused_before_it_is_written_down(tmp
 def test_a_job_that_failed_comes_back_and_the_next_life_knows_it(tmp_path: Path, store: SqlStore) -> None:
     with running(tmp_path, store=store, checkpoint_every=1) as scheduler:
         (bad,) = scheduler.submit(spec_of({"run": ["sh", "-c", "exit 1"]}))
-        assert ended(scheduler, bad, *scheduler.submit(shell("true"))) == ["failed", "succeeded"]
+        assert ended(scheduler, bad, submit(scheduler, "true")) == ["failed", "succeeded"]
         until(lambda: (saved := store.checkpoint()) and not saved[1]["snapshot"]["jobs"])
         scheduler.checkpoint_every = 10_000  # what follows is in the journal alone
         scheduler.request([bad], Action.REQUEUE)
@@ -57,7 +56,7 @@ def test_a_job_that_failed_comes_back_and_the_next_life_knows_it(tmp_path: Path,
     with running(tmp_path, store=store) as scheduler:
         assert scheduler.view().jobs[bad].epoch == 2
         assert not store.aside()
-    assert replay_store(store).difference is None
+    replays(store)
 
 
 def test_a_line_that_cannot_be_applied_is_set_aside_and_reported(tmp_path: Path, store: SqlStore) -> None:
@@ -72,17 +71,17 @@ def test_a_line_that_cannot_be_applied_is_set_aside_and_reported(tmp_path: Path,
             "it cannot be applied",
         ]
         assert f"no job '{first}'" in scheduler.set_aside[-1]
-        assert ended(scheduler, *scheduler.submit(shell("true"))) == ["succeeded"]
+        assert ended(scheduler, submit(scheduler, "true")) == ["succeeded"]
     kept = store.aside()
     assert [one["line"] for one in kept] == [bad, {"input": "no such thing", "heard": 9.5}, {"what": "is this"}]
     with running(tmp_path, store=store) as scheduler:
         assert scheduler.set_aside == [], "once"
-    assert replay_store(store).difference is None
+    replays(store)
 
 
 def test_repair_says_what_it_finds_and_sets_it_aside(tmp_path: Path, store: SqlStore) -> None:
     with running(tmp_path, store=store, checkpoint_every=4) as scheduler:
-        ended(scheduler, *[scheduler.submit(shell("true"))[0] for _ in range(4)])
+        ended(scheduler, *[submit(scheduler, "true") for _ in range(4)])
     assert repair_store(store) == []
     (again,) = [line for _, line in store.journal(kind="decision")][-1:]
     store.append([Entry("journal", again), Entry("journal", {"input": "nonsense", "heard": 99.0})])
@@ -103,8 +102,8 @@ def test_repair_says_what_it_finds_and_sets_it_aside(tmp_path: Path, store: SqlS
     assert len(store.aside()) == len(whys) == 3
     assert repair_store(store) == []
     with running(tmp_path, store=store) as scheduler:
-        assert ended(scheduler, *scheduler.submit(shell("true"))) == ["succeeded"]
-    assert replay_store(store).difference is None
+        assert ended(scheduler, submit(scheduler, "true")) == ["succeeded"]
+    replays(store)
 
 
 def test_what_the_database_itself_finds_broken_is_not_ours_to_mend(tmp_path: Path, store: SqlStore) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from tests.live.pretend import Life, Machines, PretendRunner
-from tests.live.specs import shell, state, until
+from tests.live.specs import state, submit, until
 
 from gantline.core.cluster import Cluster
 from gantline.engine.executor import News, Order
@@ -31,7 +31,7 @@ def test_a_job_that_is_over_at_once_has_held_its_devices(tmp_path: Path) -> None
     machines.add("b")
     scheduler = Scheduler(store, Instant(machines), "fifo")
     scheduler.start()
-    jobs = [*scheduler.submit(shell("true", gpus=2)), *scheduler.submit(shell("true", gpus=1))]
+    jobs = [submit(scheduler, "true", gpus=2), submit(scheduler, "true", gpus=1)]
     until(lambda: [state(scheduler, job) for job in jobs] == ["succeeded"] * 2)
     scheduler.stop()
     events = store.events_of(jobs)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from tests.live.mps_stand_in import ControlProgram, control_program
-from tests.live.specs import ended, running, shell, state, until
+from tests.live.specs import ended, must_succeed, running, shell, state, submit, until, until_running
 
 from gantline.core.errors import RefusedError
 from gantline.live.runners.local import slices
@@ -36,8 +36,8 @@ def test_a_job_on_a_slice_finds_its_daemon_and_its_part(tmp_path: Path, control_
     words = "$CUDA_VISIBLE_DEVICES $CUDA_MPS_ACTIVE_THREAD_PERCENTAGE $CUDA_MPS_PIPE_DIRECTORY $GANTLINE_DEVICES"
     scheduler = Scheduler(MemoryStore(), LocalRunner(tmp_path, "h200/8"), "fifo")
     scheduler.start()
-    (job,) = scheduler.submit(shell(f"echo {words}"))
-    assert ended(scheduler, job) == ["succeeded"]
+    job = submit(scheduler, f"echo {words}")
+    must_succeed(scheduler, job)
     daemon = daemon_of(scheduler)
     (log,) = (tmp_path / "jobs" / job).glob("*/log")
     assert log.read_text().split() == ["0", "12", str(daemon.folder), "h200.12pct-0:0"]
@@ -53,8 +53,8 @@ def test_jobs_that_a_crash_has_ended_start_again_and_it_counts_as_no_failure(
     with running(tmp_path, "h200/4,cpu:1") as scheduler:
         on_slice = shell(AGAIN, options=[{"type": "h200.25pct", "gpus": 1}], backoff=0.1)
         pair = [*scheduler.submit(on_slice), *scheduler.submit(on_slice)]
-        (beside,) = scheduler.submit(shell("sleep 100", options=[{"type": "cpu", "gpus": 1}]))
-        until(lambda: all(state(scheduler, job) == "running" for job in (*pair, beside)), "three jobs")
+        beside = submit(scheduler, "sleep 100", options=[{"type": "cpu", "gpus": 1}])
+        until_running(scheduler, *pair, beside)
         server = server_of(scheduler)
         until(lambda: server in scheduler.runner.mps._daemon("0")._servers, "the first look")
         os.kill(server if killed == "server" else daemon_of(scheduler).pid, signal.SIGKILL)
@@ -67,16 +67,16 @@ def test_the_log_of_the_server_shows_which_failures_a_crash_has_caused(tmp_path:
     with running(tmp_path, "h200/4") as scheduler:
         log = daemon_of(scheduler).folder / "server.log"
         crashes = f"[ $RESTART_COUNT = 0 ] && sleep 0.5 && echo 'Server 7: fatal exception on device 0' >> {log} && exit 1; true"
-        (other,) = scheduler.submit(shell(AGAIN, backoff=0.1))
-        until(lambda: state(scheduler, other) == "running", "a job beside it")
-        (job,) = scheduler.submit(shell(crashes, backoff=0.1))
-        assert ended(scheduler, job, other) == ["succeeded", "succeeded"]
+        other = submit(scheduler, AGAIN, backoff=0.1)
+        until_running(scheduler, other)
+        job = submit(scheduler, crashes, backoff=0.1)
+        must_succeed(scheduler, job, other)
         assert (scheduler.registry[job].lost, scheduler.registry[other].lost) == (1, 1)
-        (alone,) = scheduler.submit(shell(f"echo 'fatal exception' >> {log}; exit 3"))
+        alone = submit(scheduler, f"echo 'fatal exception' >> {log}; exit 3")
         assert ended(scheduler, alone) == ["failed"], "no other job can have caused it"
-        (beside,) = scheduler.submit(shell("sleep 100"))
-        until(lambda: state(scheduler, beside) == "running", "another job beside it")
-        (plain,) = scheduler.submit(shell(f"echo 'Server 7: default active thread percentage: 100' >> {log}; exit 3"))
+        beside = submit(scheduler, "sleep 100")
+        until_running(scheduler, beside)
+        plain = submit(scheduler, f"echo 'Server 7: default active thread percentage: 100' >> {log}; exit 3")
         assert ended(scheduler, plain) == ["failed"], "that was no crash"
         assert state(scheduler, beside) == "running"
 
@@ -84,7 +84,7 @@ def test_the_log_of_the_server_shows_which_failures_a_crash_has_caused(tmp_path:
 def test_a_daemon_that_cannot_be_started_is_the_reason_of_a_job(tmp_path: Path, control_program: ControlProgram) -> None:
     control_program.cannot_start()
     with running(tmp_path, "h200/4") as scheduler:
-        (job,) = scheduler.submit(shell("true"))
+        job = submit(scheduler, "true")
         assert ended(scheduler, job) == ["failed"]
         assert "no CUDA-capable device is detected" in scheduler.view().jobs[job].why
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tests.live.specs import running, shell, state, until
+from tests.live.specs import running, submit, until_running
 
 from gantline import simulate
 from gantline.core.errors import RefusedError, UsageError
@@ -108,8 +108,8 @@ def test_a_gang_prefers_slices_of_one_gpu_where_the_placement_does_live_and_simu
 ) -> None:
     waits, setup = "echo $GANTLINE_DEVICES; sleep 100", Setup(placement=placement)
     with running(tmp_path, "cpu:2/4", setup=setup) as scheduler:
-        first, gang = (scheduler.submit(shell(waits, gpus=gpus))[0] for gpus in (3, 4))
-        until(lambda: state(scheduler, first) == state(scheduler, gang) == "running", "both")
+        first, gang = (submit(scheduler, waits, gpus=gpus) for gpus in (3, 4))
+        until_running(scheduler, first, gang)
         held = {device.name.rpartition(":")[0] for device in scheduler.view().devices if gang in device.jobs}
     assert held == where
     jobs = [{"job": f"j{gpus}", "arrival": 0.0, "gpus": gpus, "duration": 60.0} for gpus in (3, 4)]

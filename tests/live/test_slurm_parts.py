@@ -14,15 +14,15 @@ from typing import Any
 import pytest
 from tests.live.specs import until
 
+from gantline.core.cluster import Node
 from gantline.core.errors import UsageError
-from gantline.core.nodes import Node
 from gantline.live.runners.local.files import children_of
 from gantline.live.runners.runner_events import NodeState
 from gantline.live.runners.slurm import allocation, commands
 from gantline.live.runners.slurm.allocation import AllocatedNode, SlurmAllocation, SlurmNodes
 from gantline.live.runners.slurm.commands import SlurmAway, SlurmSaysNo
-from gantline.live.runners.slurm.incarnation import PART
 from gantline.live.runners.slurm.messages import WholeLines, news_in
+from gantline.live.runners.slurm.runner import PART
 
 JOB = (
     "JobId=7 JobName=x UserId=ann(1000) JobState=RUNNING NodeList=n[1-2],c9 BatchHost=n1 JOB_GRES=gpu:a100:4"
@@ -124,12 +124,10 @@ class Part:
             "nodes": ["a", "b"], "parts": [1, 2], "places": [[0], [2, 0]], "meet": {"MASTER_ADDR": "a"},
             "ranks": [{"RANK": str(rank)} for rank in range(3)], **more,
         }  # fmt: skip
-        assert self.process.stdin is not None
         self.process.stdin.write(json.dumps({"order": order}).encode() + b"\n")
 
     def heard(self) -> list[dict[str, Any]]:
         """All that it has news_in."""
-        assert self.process.stderr is not None
         while select.select([self.process.stderr], [], [], 0)[0] and (data := os.read(self.process.stderr.fileno(), 65536)):
             self.news += [found for line in self.lines.add(data) if (found := news_in(line))]
         return self.news
@@ -145,7 +143,6 @@ def part(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Part]:
     found.process.kill()
     found.process.wait()
     for stream in (found.process.stdin, found.process.stdout, found.process.stderr):
-        assert stream is not None
         stream.close()
 
 
@@ -168,7 +165,6 @@ def test_a_part_runs_its_own_ranks_on_its_own_devices_and_stops_them(tmp_path: P
     part.order(WAITS, want="stop")
     until(lambda: part.state().get("phase") == "over")
     assert (part.state()["cause"], part.state()["exit"]) == ("stopped", 15)
-    assert part.process.stdout is not None
     assert {b"[1] at a, 6,4", b"[2] at a, 6,4"} <= set(part.process.stdout.read().splitlines())
 
 
@@ -189,21 +185,18 @@ def test_a_part_sees_no_device_that_slurm_does_not_name_to_its_step(part: Part, 
     """Without a variable programs see every device of the node, those of other jobs too."""
     part.order(SEES)
     until(lambda: part.state().get("phase") == "over")
-    assert part.process.stdout is not None
     assert set(part.process.stdout.read().splitlines()) == {b"[1] " + seen, b"[2] " + seen}
 
 
 def test_a_part_whose_gang_is_gone_ends_its_ranks(tmp_path: Path, part: Part) -> None:
     part.order(WAITS)
     ranks = until(lambda: len(found := _ranks(tmp_path)) == 2 and found)
-    assert part.process.stdin is not None
     part.process.stdin.close()
     until(lambda: not any(map(_is_there, ranks)))
     assert part.process.wait(60) == 0
 
 
 def test_a_part_that_never_gets_an_order_starts_nothing(part: Part) -> None:
-    assert part.process.stdin is not None
     part.process.stdin.close()
     assert part.process.wait(60) == 0
 

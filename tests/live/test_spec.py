@@ -9,17 +9,16 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.live.specs import ended, running
+from tests.live.specs import must_succeed, running
 
 from gantline import simulate
 from gantline.core.cluster_spec import parse_cluster
 from gantline.core.errors import NotFoundError, RefusedError, UsageError
 from gantline.core.inputs import Action, Input, JobRequest, Submit
 from gantline.live.jobs import amounts
-from gantline.live.jobs.cluster_check import check_promises
 from gantline.live.jobs.launch import Launch, Submittable
 from gantline.live.jobs.spec import JobSpec
-from gantline.live.jobs.spec_file import parse_spec, read_spec, spec_of
+from gantline.live.jobs.spec_file import check_promises, parse_spec, read_spec, spec_of
 from gantline.live.service.questions import history_rows
 from gantline.policies.registry import make_policy
 
@@ -384,7 +383,7 @@ def test_arrays_and_sizes_never_do_worse_than_a_mistake(text: str) -> None:
 def test_metrics_of_a_live_job_reach_its_row_and_its_history(tmp_path: Path) -> None:
     with running(tmp_path, "cpu:1", "fifo") as scheduler:
         (job,) = scheduler.submit(spec_of({"run": "true", "metrics": {"util": 40}}, ""))
-        assert ended(scheduler, job) == ["succeeded"]
+        must_succeed(scheduler, job)
         assert scheduler.loop.state.tables.metrics["util"][0] == 40.0
         (row,) = history_rows(scheduler.view().jobs.values())
     assert (row["util"], row["gpus"]) == (40.0, 1)

@@ -42,7 +42,6 @@ class TestSqlite(StoreContract):
 def test_every_commit_is_synced_to_a_write_ahead_log(tmp_path: Path) -> None:
     store = SqlStore.open(tmp_path / "a.sqlite")
     writer = store._connections.writer
-    assert writer is not None
     with writer.begin():
         assert writer.execute(text("pragma journal_mode")).scalar() == "wal"
         assert writer.execute(text("pragma synchronous")).scalar() == 2
@@ -52,7 +51,6 @@ def test_every_commit_is_synced_to_a_write_ahead_log(tmp_path: Path) -> None:
 def test_what_was_told_outlives_a_kill(tmp_path: Path) -> None:
     path = tmp_path / "a.sqlite"
     writer = subprocess.Popen([sys.executable, "-c", WRITER, str(path)], stdout=subprocess.PIPE, text=True)
-    assert writer.stdout is not None
     told = 0
     while told < 20:
         told = int(writer.stdout.readline())
@@ -91,7 +89,6 @@ def test_a_full_disk_refuses_and_loses_nothing(tmp_path: Path) -> None:
     store = SqlStore.open(tmp_path / "a.sqlite")
     store.append([job("1")])
     writer = store._connections.writer
-    assert writer is not None
     with writer.begin():
         pages = writer.execute(text("pragma page_count")).scalar()
         writer.execute(text(f"pragma max_page_count={pages}"))

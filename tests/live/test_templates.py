@@ -9,7 +9,7 @@ import tempfile
 from pathlib import Path
 
 import pytest
-from tests.live.specs import Spec, ended, until
+from tests.live.specs import Spec, ended, must_succeed, until
 
 from gantline.live.jobs.launch import Launch
 from gantline.live.runners.local.isolation import LocalAccounts
@@ -100,17 +100,16 @@ def test_ranks_of_a_gang_are_forked_and_stopped_like_others(tmp_path: Path) -> N
 def test_what_a_fork_could_not_do_is_started(tmp_path: Path, spec: Spec) -> None:
     scheduler = warm(tmp_path / "home", "heavy")
     (job,) = scheduler.submit(spec)
-    assert ended(scheduler, job) == ["succeeded"]
+    must_succeed(scheduler, job)
     assert said(tmp_path / "home", job) == "started\n"
     scheduler.stop()
 
 
 def test_modules_that_cannot_be_imported_are_reported_and_jobs_start(tmp_path: Path) -> None:
     scheduler = warm(tmp_path / "home", "heavy", "not_there")
-    assert scheduler.runner.template is not None
     assert "cannot import not_there: ModuleNotFoundError" in scheduler.runner.template.failure
     (job,) = scheduler.submit(python("-c", FORKED))
-    assert ended(scheduler, job) == ["succeeded"]
+    must_succeed(scheduler, job)
     assert said(tmp_path / "home", job) == "started\n"
     scheduler.stop()
 
@@ -118,15 +117,13 @@ def test_modules_that_cannot_be_imported_are_reported_and_jobs_start(tmp_path: P
 def test_a_template_that_is_killed_is_replaced_and_no_job_is_lost(tmp_path: Path) -> None:
     scheduler = warm(tmp_path / "home", "heavy")
     template = scheduler.runner.template
-    assert template is not None
-    assert template.process is not None
     os.kill(template.process.pid, signal.SIGKILL)
     (first,) = scheduler.submit(python("-c", FORKED))
-    assert ended(scheduler, first) == ["succeeded"]
+    must_succeed(scheduler, first)
     assert said(tmp_path / "home", first) == "started\n"
     template.has_imported(60.0)
     (second,) = scheduler.submit(python("-c", FORKED))
-    assert ended(scheduler, second) == ["succeeded"]
+    must_succeed(scheduler, second)
     assert said(tmp_path / "home", second) == "forked\n"
     scheduler.stop()
 

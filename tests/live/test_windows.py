@@ -5,11 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tests.live.specs import running, shell, state, until
+from tests.live.specs import replays, running, shell, state, submit, until, until_running
 
 from gantline.core.errors import NotFoundError, RefusedError
 from gantline.core.windows import AdvanceWindow
-from gantline.live.scheduler.replay import replay_store
 from gantline.live.store import SqlStore
 
 
@@ -18,14 +17,14 @@ from gantline.live.store import SqlStore
 def test_a_window_survives_a_restart_and_the_past_gives_the_same_plans(tmp_path: Path, policy: str, every: int) -> None:
     store = SqlStore.open(tmp_path / "store.sqlite")
     with running(tmp_path, "cpu:3", policy, store=store, checkpoint_every=every) as scheduler:
-        (wide,) = scheduler.submit(shell("sleep 600", gpus=3))
-        until(lambda: state(scheduler, wide) == "running")
+        wide = submit(scheduler, "sleep 600", gpus=3)
+        until_running(scheduler, wide)
         soon = scheduler.clock.now() + 0.3
         window = scheduler.reserve(AdvanceWindow(soon, soon + 3600.0, "demo", gpus=2, users=("ann",)))
         assert len(window.places) == 2
         until(lambda: state(scheduler, wide) == "pending" and scheduler.view().jobs[wide].reason == "window")
         (hers,) = scheduler.submit(shell("sleep 600", gpus=2), "ann")
-        (small,) = scheduler.submit(shell("sleep 600"))
+        small = submit(scheduler, "sleep 600")
         until(lambda: {state(scheduler, hers), state(scheduler, small)} == {"running"})
     store.close()
     store = SqlStore.open(tmp_path / "store.sqlite")
@@ -40,6 +39,5 @@ def test_a_window_survives_a_restart_and_the_past_gives_the_same_plans(tmp_path:
         assert not scheduler.view().windows
         assert not any(device.windows for device in scheduler.view().devices)
     store.close()
-    found = replay_store(SqlStore.open(tmp_path / "store.sqlite", write=False))
-    assert found.difference is None, str(found.difference)
+    found = replays(tmp_path / "store.sqlite")
     assert found.decisions >= 3

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.jobs import job_row
 
 from gantline.models.boosted_estimates import fit_additive
 from gantline.simulator.simulate import simulate
@@ -20,7 +21,7 @@ def jobs(count: int, gap: float = 100.0) -> list[dict[str, Any]]:
     for k in range(count):
         user, gpus = users[int(draw.integers(3))], int(draw.choice((1, 2)))
         duration = SECONDS[user] * gpus**0.5 * float(draw.uniform(0.8, 1.25))
-        rows.append({"job": f"j{k}", "arrival": gap * k, "gpus": gpus, "duration": duration, "user": user})
+        rows.append(job_row(f"j{k}", gpus, duration, at=gap * k, user=user))
     return rows
 
 
@@ -63,7 +64,7 @@ def test_where_interpret_is_installed_the_model_is_its_explainable_boosting_mach
 
 
 def test_a_week_later_it_is_fitted_to_all_that_has_ended() -> None:
-    late = [*jobs(40), {"job": "late", "arrival": 700_000.0, "gpus": 1, "duration": 60.0, "user": "ben"}]
+    late = [*jobs(40), job_row("late", 1, 60.0, at=700_000.0, user="ben")]
 
     assert simulate(late, "4x8", "qssf", estimates="boosted").summary["estimator"]["examples"] == 40
 

@@ -6,12 +6,14 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.engine.assigning import watched
 
 from gantline import simulate
 from gantline.core.errors import GantlineError, UsageError
-from gantline.core.estimates import Source
+from gantline.core.policy import Source
 from gantline.core.snapshot_json import decode_snapshot
 from gantline.models.learned_curves import LearnedCurves, believed_speeds, read_scaling
+from gantline.policies.elastic.policies import EqualShare
 from gantline.policies.elastic.pools import pools
 
 SIZES = np.arange(1, 9)
@@ -54,14 +56,8 @@ def test_policies_see_what_was_reported() -> None:
 
 def test_reports_are_averaged_and_start_when_work_is_done() -> None:
     seen: list[Any] = []
-    from gantline.policies.elastic.policies import EqualShare
-
-    class Looking(EqualShare):
-        def decide(self, snapshot: Any) -> Any:
-            seen.append(snapshot.learned)
-            return super().decide(snapshot)
-
-    simulate([job("a"), job("b", 100.0), job("c", 200.0)], "gpu:1x4", Looking(), scaling="learned:0.0")
+    looking = watched(EqualShare, lambda snapshot: seen.append(snapshot.learned))
+    simulate([job("a"), job("b", 100.0), job("c", 200.0)], "gpu:1x4", looking, scaling="learned:0.0")
     assert not seen[0]
     assert seen[1] == {"a": {"4": [1, pytest.approx(1000 / 460)]}}
     assert seen[2]["a"]["2"] == [1, pytest.approx(1000 / 600)]

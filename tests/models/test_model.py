@@ -8,12 +8,15 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.jobs import job_row
+from tests.probes.scenario import Says, every, in_steps
 
-from gantline import Assignment, Plan, Policy, Snapshot, simulate
+from gantline import Assignment, Snapshot, simulate
 from gantline.core.errors import GantlineError, UsageError
 from gantline.core.facts import Costs
 from gantline.core.snapshot_json import decode_snapshot, encode_snapshot
 from gantline.models.model import Act, Gangs, Observed, PerformanceModel
+from gantline.policies.fifo import Fifo
 
 
 @dataclass(frozen=True)
@@ -23,18 +26,13 @@ class Half(PerformanceModel):
 
 
 def one(gpus: int = 1, seconds: float = 10.0, count: int = 1) -> list[dict[str, Any]]:
-    return [{"job": f"j{k}", "arrival": 0.0, "gpus": gpus, "duration": seconds} for k in range(count)]
+    return [job_row(f"j{k}", gpus, seconds) for k in range(count)]
 
 
-@dataclass(frozen=True)
-class Everybody(Policy):
-    gpus: int = 1
-
-    def decide(self, snapshot: Snapshot) -> Plan:
-        return Plan.assign([Assignment(k, gpus=self.gpus) for k in range(len(snapshot.jobs))], valid_until=float("inf"))
+EVERYBODY = every(gpus=1)
 
 
-@pytest.mark.parametrize("policy", ["fifo", "las", "srtf", "fair-share", Everybody()])
+@pytest.mark.parametrize("policy", ["fifo", "las", "srtf", "fair-share", EVERYBODY])
 def test_rankings_and_plain_gangs_go_as_fast_as_the_model_says(policy: Any) -> None:
     run = simulate(one(), "1x1", policy, performance=Half())
     assert run.jobs["finish"].to_list() == [20.0]
@@ -56,10 +54,10 @@ class Uphill(PerformanceModel):
         return np.where(gangs.done < 10.0 - 1e-9, 1.0, 0.5), np.where(gangs.done < 10.0 - 1e-9, gangs.since + 10.0 - gangs.done, np.inf)
 
 
-@pytest.mark.parametrize("policy", ["fifo", Everybody()])
+@pytest.mark.parametrize("policy", ["fifo", EVERYBODY])
 @pytest.mark.parametrize("length", [None, 7.0])
 def test_speeds_are_due_row_by_row(policy: Any, length: float | None) -> None:
-    rows = [{"job": f"j{k}", "arrival": float(k), "gpus": 1, "duration": 20.0} for k in range(4)]
+    rows = [job_row(f"j{k}", 1, 20.0, at=float(k)) for k in range(4)]
     model = Uphill()
     run = simulate(rows, "1x4", policy, performance=model, round=length)
     start = run.jobs["first_start"].to_numpy()
@@ -77,9 +75,9 @@ class Crowd(PerformanceModel):
         return np.full(len(gangs), 1.0 / len(gangs)), np.full(len(gangs), np.inf)
 
 
-@pytest.mark.parametrize("policy", ["fifo", Everybody()])
+@pytest.mark.parametrize("policy", ["fifo", EVERYBODY])
 def test_a_speed_may_depend_on_everyone(policy: Any) -> None:
-    rows = [{"job": "a", "arrival": 0.0, "gpus": 1, "duration": 10.0}, {"job": "b", "arrival": 5.0, "gpus": 1, "duration": 10.0}]
+    rows = [job_row("a", 1, 10.0), job_row("b", 1, 10.0, at=5.0)]
     run = simulate(rows, "1x2", policy, performance=Crowd())
     assert run.jobs["finish"].to_list() == pytest.approx([15.0, 20.0])
 
@@ -93,16 +91,9 @@ class Heavy(PerformanceModel):
         return np.array([per_device.get(Act(act), np.nan) * gpus for act, gpus in zip(gangs.act.tolist(), gangs.gpus.tolist())])
 
 
-@dataclass(frozen=True)
-class Grows(Policy):
-    def decide(self, snapshot: Snapshot) -> Plan:
-        gpus = 2 if snapshot.now < 50.0 else 4
-        return Plan.assign([Assignment(0, gpus=gpus)], valid_until=50.0 if snapshot.now < 50.0 else float("inf"))
-
-
 def test_costs_are_those_of_the_job_and_its_size() -> None:
-    rows = [{"job": "a", "arrival": 0.0, "gpus": 2, "duration": 100.0}]
-    run = simulate(rows, "1x4", Grows(), performance=Heavy(), costs=Costs(start=30.0, resize=30.0))
+    rows = [job_row("a", 2)]
+    run = simulate(rows, "1x4", in_steps("gpus", {0.0: 2, 50.0: 4}), performance=Heavy(), costs=Costs(start=30.0, resize=30.0))
     assert run.jobs["finish"].to_list() == pytest.approx([50.0 + 8.0 + (100.0 - 48.0) / 2])
     ranked = simulate(one(gpus=4, seconds=10.0), "1x4", "fifo", performance=Heavy(), costs=Costs(start=30.0))
     assert ranked.jobs["finish"].to_list() == pytest.approx([14.0])
@@ -127,7 +118,7 @@ class Dear(PerformanceModel):
         return np.full(len(gangs), 30.0)
 
 
-@pytest.mark.parametrize("policy", ["fifo", "srtf", "fair-share", Everybody()])
+@pytest.mark.parametrize("policy", ["fifo", "srtf", "fair-share", EVERYBODY])
 def test_costs_are_asked_for_where_speeds_need_not_be(policy: Any) -> None:
     run = simulate(one(), "1x1", policy, performance=Dear())
     assert run.jobs["finish"].to_list() == [40.0]
@@ -146,7 +137,7 @@ class Watcher(PerformanceModel):
 
 def test_a_model_that_observes_is_shown_every_decision_whichever_loop_could_run_it() -> None:
     model = Watcher()
-    rows = [{"job": f"j{k}", "arrival": float(k), "gpus": 1, "duration": 10.0} for k in range(3)]
+    rows = [job_row(f"j{k}", 1, 10.0, at=float(k)) for k in range(3)]
     simulate(rows, "1x2", "fifo", performance=model)
     assert model.seen == [0, 1, 2, 1]
 
@@ -154,27 +145,24 @@ def test_a_model_that_observes_is_shown_every_decision_whichever_loop_could_run_
 def test_what_a_model_measures_and_learns_is_part_of_the_snapshot_and_its_file() -> None:
     seen: list[tuple[object, float]] = []
 
-    @dataclass(frozen=True)
-    class Watches(Policy):
-        def decide(self, snapshot: Snapshot) -> Plan:
-            seen.append((snapshot.learned, float(snapshot.jobs.metric("seen")[0])))
-            restored = decode_snapshot(json.loads(json.dumps(encode_snapshot(snapshot))), snapshot.performance)
-            assert restored.learned == snapshot.learned
-            np.testing.assert_array_equal(restored.jobs.metric("seen"), snapshot.jobs.metric("seen"))
-            return Plan.assign([Assignment(k) for k in range(len(snapshot.jobs))])
+    def look(snapshot: Snapshot) -> list[Assignment]:
+        seen.append((snapshot.learned, float(snapshot.jobs.metric("seen")[0])))
+        restored = decode_snapshot(json.loads(json.dumps(encode_snapshot(snapshot))), snapshot.performance)
+        assert restored.learned == snapshot.learned
+        np.testing.assert_array_equal(restored.jobs.metric("seen"), snapshot.jobs.metric("seen"))
+        return [Assignment(0)] if len(snapshot.jobs) else []
 
-    simulate(one(seconds=100.0), "1x1", Watches(), performance=Meter(), round=30.0)
+    simulate(one(seconds=100.0), "1x1", Says(look, (30.0, 60.0, 90.0)), performance=Meter(), round=30.0)
     assert [learned for learned, _ in seen] == [{"looks": k} for k in range(1, len(seen) + 1)]
     assert np.isnan(seen[0][1])
     assert [measured for _, measured in seen[1:]] == [30.0, 60.0, 90.0]
 
 
 def test_options_that_list_a_curve_satisfy_a_policy_that_needs_scaling() -> None:
-    @dataclass(frozen=True)
-    class Needy(Everybody):
+    class Needy(Fifo):
         needs = frozenset({"scaling"})
 
-    rows = [{"job": "a", "arrival": 0.0, "gpus": 1, "duration": 10.0, "options": "gpu:1=10|gpu:2=6"}]
+    rows = [job_row("a", 1, 10.0, options="gpu:1=10|gpu:2=6")]
     assert simulate(rows, "1x2", Needy()).jobs["finish"].to_list() == [10.0]
     with pytest.raises(GantlineError, match="scaling"):
         simulate(one(), "1x1", Needy())

@@ -11,7 +11,7 @@ import pytest
 from gantline import Policy, simulate
 from gantline.core.arrays import Floats
 from gantline.models.profiles.bundle import Bundle, Profile
-from gantline.models.profiles.colocation_fit import TrialLife, fit_company
+from gantline.models.profiles.colocation_fit import TrialLife, fit_colocation
 from gantline.models.profiles.profiled_model import ProfiledModel
 
 JOBS = 16
@@ -33,7 +33,7 @@ def measured_profiles() -> Bundle:
     return Bundle(
         {
             kind: Profile(
-                kind, alone={("gpu", size): fit_company([life(2.0, rate * part) for _ in range(4)]) for size, part in sizes.items()}
+                kind, alone={("gpu", size): fit_colocation([life(2.0, rate * part) for _ in range(4)]) for size, part in sizes.items()}
             )
             for kind, rate in kinds.items()
         }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from tests.jobs import job_row
 
 from gantline import Assignment, Mode, OrderPolicy, Plan, Policy, Snapshot, parse_cluster, simulate
 from gantline.core.arrays import Floats
@@ -28,7 +29,7 @@ def _bundle(**stops: float) -> Bundle:
 
 
 def _rows(*jobs: tuple[str, float, float]) -> list[dict[str, object]]:
-    return [{"job": str(k), "arrival": at, "gpus": 1, "duration": work, "model": model} for k, (model, at, work) in enumerate(jobs)]
+    return [job_row(str(k), 1, work, at=at, model=model) for k, (model, at, work) in enumerate(jobs)]
 
 
 def _times(
@@ -145,7 +146,7 @@ def test_a_pair_that_nobody_measured_takes_turns() -> None:
     assert first == second == pytest.approx(205.0)
 
 
-def _in_company(crowded: float, **samples: tuple[float, ...]) -> Bundle:
+def _together(crowded: float, **samples: tuple[float, ...]) -> Bundle:
     speed = Speed(SampledLine(0.0, 1.0, 1.0, 1.0), crowded=crowded, leave=1.0, samples=samples)
     return Bundle({"a": Profile("a", alone={("h200", 1): speed, ("h200", 2): speed})})
 
@@ -159,14 +160,14 @@ def _ends(bundle: Bundle, rows: list[dict[str, object]], draw: int | None = None
 def test_a_job_is_slower_the_more_of_the_other_devices_are_busy_and_faster_again_when_they_are_free(executor: str) -> None:
     rows = _rows(("a", 0.0, 100.0), ("a", 0.0, 30.0))
     # alone on a node of four a job goes at 1, beside a full node at 0.7: beside one of three others at 0.9
-    assert _ends(_in_company(0.7), rows, executor=executor) == pytest.approx([30 / 0.9 + 70, 30 / 0.9])
-    assert _ends(_in_company(0.7), _rows(*[("a", 0.0, 70.0)] * 4), executor=executor) == pytest.approx([100.0] * 4)
+    assert _ends(_together(0.7), rows, executor=executor) == pytest.approx([30 / 0.9 + 70, 30 / 0.9])
+    assert _ends(_together(0.7), _rows(*[("a", 0.0, 70.0)] * 4), executor=executor) == pytest.approx([100.0] * 4)
 
 
-def test_the_devices_of_its_own_gang_are_no_company() -> None:
+def test_the_devices_of_its_own_gang_do_not_count() -> None:
     rows = [{**row, "gpus": 2} for row in _rows(("a", 0.0, 70.0), ("a", 0.0, 70.0))]
-    assert _ends(_in_company(0.7), rows[:1]) == pytest.approx([70.0])
-    assert _ends(_in_company(0.7), rows) == pytest.approx([100.0, 100.0])
+    assert _ends(_together(0.7), rows[:1]) == pytest.approx([70.0])
+    assert _ends(_together(0.7), rows) == pytest.approx([100.0, 100.0])
 
 
 @pytest.mark.parametrize("executor", ["instant", "acknowledged", "measured"])
@@ -180,12 +181,12 @@ def test_gangs_that_start_at_once_on_a_node_delay_each_other(executor: str) -> N
     assert both.jobs["jct"].to_list() == pytest.approx([12.0, 12.0])  # on nodes of their own
 
 
-def test_slices_of_another_size_are_company_by_their_part_of_the_gpu() -> None:
+def test_slices_of_another_size_count_by_their_part_of_the_gpu() -> None:
     speed = Speed(SampledLine(0.0, 1.0, 1.0, 1.0), crowded=0.5)
     bundle = Bundle({"a": Profile("a", alone={("h200.25pct", 1): speed}), "b": Profile("b", alone={("h200.50pct", 1): speed})})
     rows = [
-        {"job": "a", "model": "a", "arrival": 0.0, "gpus": 1, "duration": 100.0, "options": "h200.25pct:1=100"},
-        {"job": "b", "model": "b", "arrival": 0.0, "gpus": 1, "duration": 100.0, "options": "h200.50pct:1=100"},
+        job_row("a", model="a", options="h200.25pct:1=100"),
+        job_row("b", model="b", options="h200.50pct:1=100"),
     ]
     run = simulate(rows, parse_cluster("h200:2x1/25%x2+50%x1"), "fifo", performance=ProfiledModel(bundle))
     a, b = run.jobs.sort("job")["jct"].to_list()
@@ -196,7 +197,7 @@ def test_slices_of_another_size_are_company_by_their_part_of_the_gpu() -> None:
 
 
 def test_a_draw_takes_times_from_what_was_measured_and_is_the_same_again() -> None:
-    bundle, rows = _in_company(1.0, speed=(0.5, 2.0)), _rows(("a", 0.0, 60.0), ("a", 0.0, 60.0))
+    bundle, rows = _together(1.0, speed=(0.5, 2.0)), _rows(("a", 0.0, 60.0), ("a", 0.0, 60.0))
     possible = {60.0 / (mean * own) for mean in (0.5, 1.25, 2.0) for own in (0.5, 2.0)}  # a mean of two measurements, and one of them
     drawn = [_ends(bundle, rows, draw) for draw in range(12)]
     assert all(min(abs(end - one) for one in possible) < 1e-6 for ends in drawn for end in ends)

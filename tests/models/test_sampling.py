@@ -8,17 +8,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gantline.core.errors import UsageError
-from gantline.core.estimates import Source
+from gantline.core.policy import Source
 from gantline.core.rng import stream
-from gantline.models.sampling import Sample, SampledRun, Sampler, Seat
+from gantline.models.sampling import RunResources, Sample, SampledRun, Sampler
 
-CPU = Seat(type=0, devices=0, cpus=32, memory=16)
-GPU = Seat(type=1, memory=12)
+CPU = RunResources(type=0, devices=0, cpus=32, memory=16)
+GPU = RunResources(type=1, memory=12)
 
 
 def sampled(sampler: Sampler, work: dict[int, float], **how: float) -> list[Sample]:
     rng = stream(1, 0, "sampling")
-    return [sampler.measure(run, work[run.seat.type], rng, **how) for run in sampler.plan_runs([CPU, GPU])]
+    return [sampler.measure(run, work[run.resources.type], rng, **how) for run in sampler.plan_runs([CPU, GPU])]
 
 
 def test_two_runs_per_type_short_ones_first() -> None:

@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.jobs import by_job, job_row
 
 from gantline import simulate
 from gantline.core.errors import UsageError
-from gantline.models.scaling import Scaling, ScalingModel
+from gantline.models.links.slowest_link_scaling import Scaling, ScalingModel
 
 STEP = Scaling(fixed=0.1, sample=0.01, within=0.2, across=0.6, batch=16, least_batch=8, most_batch=64, local=16)
 
@@ -49,14 +50,14 @@ def test_the_best_batch_is_the_best_of_all(fixed: float, sample: float, within: 
 
 
 def test_speed_one_is_the_request_on_few_nodes_and_gangs_go_by_the_nodes_they_span() -> None:
-    jobs = [{"job": "a", "arrival": 0, "gpus": 4, "duration": 100, "batch_size": 16, "scaling": str(STEP)}]
+    jobs = [job_row("a", 4, batch_size=16, scaling=str(STEP))]
     packed = simulate(jobs, "gpu:1x4", "fifo")
     spread = simulate(jobs, "gpu:4x1", "fifo")
     assert packed.summary["average_jct"] == pytest.approx(100.0)
     assert spread.summary["average_jct"] == pytest.approx(100.0)  # no node holds more than one: that is as few as can be
-    mixed = simulate([{"job": "b", "arrival": 0, "gpus": 2, "duration": 1000}, *jobs], "gpu:2x4", "fifo")
+    mixed = simulate([job_row("b", 2, 1000), *jobs], "gpu:2x4", "fifo")
     slower = STEP.step(4, 2, 16) / STEP.step(4, 1, 16)
-    assert dict(mixed.jobs.select("job", "jct").iter_rows())["a"] == pytest.approx(100.0 * slower)
+    assert by_job(mixed, "jct")["a"] == pytest.approx(100.0 * slower)
 
 
 @pytest.mark.parametrize(
@@ -72,7 +73,7 @@ def test_speed_one_is_the_request_on_few_nodes_and_gangs_go_by_the_nodes_they_sp
     ],
 )
 def test_a_curve_that_cannot_be_meant_is_told_with_its_job(text: str, told: str) -> None:
-    good = {"job": "good", "arrival": 0, "gpus": 2, "duration": 100, "batch_size": 16, "scaling": "sample=0.1"}
+    good = job_row("good", 2, batch_size=16, scaling="sample=0.1")
     with pytest.raises(UsageError, match=told) as found:
         simulate([good, {**good, "job": "bad", "scaling": text}], "gpu:1x4", "fifo")
     assert "'bad'" in str(found.value)

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import pytest
 from scipy.stats import spearmanr
-from tests.probes.scenario import fact, job
+from tests.probes.scenario import each, fact, job
 
 from gantline.core.arrays import Floats
 from gantline.core.cluster import Cluster, Link, Node
-from gantline.core.plan import Assignment, Mode, Plan
+from gantline.core.plan import Mode
 from gantline.core.policy import Policy
-from gantline.core.snapshot import Snapshot
 from gantline.lab.report.metrics import measure
 from gantline.lab.report.run_warnings import links_apart
 from gantline.models.links.link_flows import Flow, iteration_times
@@ -145,33 +143,24 @@ UPLINK = Cluster(tuple(Node(f"n{k}", gpus=2, rack=f"r{k}") for k in range(2)), (
 SENDS = {"iteration_time": 0.2, "stage_network": 0.1, "link_bandwidth": 1.0}
 
 
-@dataclass(frozen=True)
-class Across(Policy):
+def across(shift: float) -> Policy:
     """Each job has a GPU in each rack; they are shifted against each other."""
-
-    shift: float = 0.0
-
-    def decide(self, snapshot: Snapshot) -> Plan:
-        places = {"a": (0, 2), "b": (1, 3)}
-        rows = [
-            Assignment(k, devices=places[name], group=0, mode=Mode.INTERLEAVE, offset=self.shift * (name == "b"))
-            for k, name in enumerate(snapshot.jobs.ids)
-        ]
-        return Plan.assign(rows, valid_until=np.inf)
+    terms = {"a": {"devices": (0, 2), "offset": 0.0}, "b": {"devices": (1, 3), "offset": shift}}
+    return each(lambda snapshot, k: {"group": 0, "mode": Mode.INTERLEAVE, **terms[snapshot.jobs.ids[k]]})
 
 
 @pytest.mark.parametrize("model", ["shared-links", "link-circles"])
 def test_gangs_that_meet_on_a_link_are_slower_until_one_has_gone_unless_they_are_shifted(model: str) -> None:
     jobs = [job("a", 2, 100, **SENDS), job("b", 2, 60, **SENDS)]
 
-    met, shifted = (simulate(jobs, UPLINK, Across(shift), performance=model) for shift in (0.0, 0.1))
+    met, shifted = (simulate(jobs, UPLINK, across(shift), performance=model) for shift in (0.0, 0.1))
 
     assert [fact(met, name, "finish") for name in ("a", "b")] == [pytest.approx(130.0), pytest.approx(90.0)]
     assert [fact(shifted, name, "finish") for name in ("a", "b")] == [pytest.approx(100.0), pytest.approx(60.0)]
 
 
 def test_a_run_says_how_much_its_links_were_used() -> None:
-    run = simulate([job("a", 2, 100, **SENDS), job("b", 2, 60, **SENDS)], UPLINK, Across(0.1), performance="shared-links")
+    run = simulate([job("a", 2, 100, **SENDS), job("b", 2, 60, **SENDS)], UPLINK, across(0.1), performance="shared-links")
 
     (link,) = run.summary["links"]
     assert (link["gangs"], link["overload_seconds"]) == (2, 0.0)

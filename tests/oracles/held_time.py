@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import pairwise
 
 import pytest
+from tests.jobs import by_job
 
 from gantline.lab.report.metrics import measure
 from gantline.simulator.run import Run
@@ -12,7 +13,7 @@ from gantline.simulator.run import Run
 
 def held_time(run: Run) -> dict[str, tuple[float, float]]:
     """Per job: seconds with devices until it finished, and devices times seconds until they were given back."""
-    finish = dict(run.jobs.select("job", "finish").iter_rows())
+    finish = by_job(run, "finish")
     spans: dict[str, list[tuple[float, float, int]]] = {job: [] for job in finish}
     for row in run.allocations.iter_rows(named=True):
         spans[row["job"]].append((row["start"], row["end"], row["gpus"]))

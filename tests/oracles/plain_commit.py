@@ -97,7 +97,7 @@ class PlainCommit(PlainWalk):
             return
         gang.way, gang.devices, gang.node = -1, (), -1
         taken = {device for other in self.gangs for device in other.devices}
-        there = all((self._node_of(device) not in self.down and device not in self.closed) or device in held.devices for device in devices)
+        there = all((self.node_of[device] not in self.down and device not in self.closed) or device in held.devices for device in devices)
         gang.way, gang.devices = way, devices
         if taken & set(devices) or not there or not self._sound(gang):
             self._back_or_out(gang, held)
@@ -144,7 +144,7 @@ class PlainCommit(PlainWalk):
             gang.devices = ()
             elsewhere = self._fit(new)
             gang.devices = kept
-            if elsewhere is not None and len({self._node_of(device) for device in elsewhere[0]}) < span:
+            if elsewhere is not None and len({self.node_of[device] for device in elsewhere[0]}) < span:
                 gang.way, gang.devices = way, elsewhere[0]
                 gang.restarts += 1
                 gang.last_start, gang.since = self.now, self.now + self.resize
@@ -157,7 +157,7 @@ class PlainCommit(PlainWalk):
     def _grown(self, gang: Gang, way: Way) -> tuple[int, ...] | None:
         """The devices it keeps, more on its own nodes first, the rest by the rule."""
         found, room = list(gang.devices), self.room(way)
-        for node in dict.fromkeys(map(self._node_of, gang.devices)):
+        for node in dict.fromkeys(self.node_of[device] for device in gang.devices):
             more = room[node][: way.gpus - len(found)]
             found += more
             room[node] = [] if more else room[node]
@@ -189,9 +189,6 @@ class PlainCommit(PlainWalk):
             self._stop(gang)
 
     # --- small things ---------------------------------------------------------------------------------------------------
-    def _node_of(self, device: int) -> int:
-        return next(number for number, node in enumerate(self.nodes) if device in node.devices)
-
     def _sound(self, gang: Gang) -> bool:
         """Whether the nodes of a gang have the CPUs and the memory that all gangs on them need."""
         way, cpus, memory = gang.ways[gang.way], self.left("cpus"), self.left("memory")
@@ -205,8 +202,7 @@ class PlainCommit(PlainWalk):
     def _settle(self, gang: Gang) -> None:
         """Work done until now, at the speed until now."""
         if gang.runs and self.now > gang.since:
-            gang.done += gang.ways[gang.way].rate * (self.now - gang.since)
-            gang.since = self.now
+            self.settle(gang, gang.way, self.now)
 
     def _stop(self, gang: Gang) -> None:
         self._settle(gang)

@@ -7,7 +7,6 @@ for the compiled walk, which keeps one set of books and must restore them.
 from __future__ import annotations
 
 import math
-from copy import deepcopy
 from dataclasses import dataclass, field
 
 
@@ -68,6 +67,9 @@ class PlainWalk:
     closed: set[int] = field(default_factory=set)  # devices that nobody new may have
     _home: dict[int, tuple[int, tuple[int, ...], int]] = field(default_factory=dict)  # what victims of this decision had
 
+    def __post_init__(self) -> None:
+        self.node_of = {device: number for number, node in enumerate(self.nodes) for device in node.devices}
+
     def left(self, amount: str) -> list[float]:
         """CPUs or memory that nobody has, per node."""
         free = [float(getattr(node, amount)) for node in self.nodes]
@@ -84,8 +86,8 @@ class PlainWalk:
         self.down.add(node)
         for gang in self.gangs:
             if gang.runs and node in self._nodes(gang):
-                gang.done += gang.ways[gang.way].rate * max(0.0, now - gang.since)
-                gang.way, gang.devices, gang.node, gang.since = -1, (), -1, now
+                self.settle(gang, gang.way, now)
+                gang.way, gang.devices, gang.node = -1, (), -1
 
     def drain(self, node: int) -> None:
         self.down.add(node)
@@ -97,8 +99,7 @@ class PlainWalk:
 
     def _nodes(self, gang: Gang) -> list[int]:
         """A node for each device; for a way without devices its one node; none for a gang that has given up all it had."""
-        where = {device: number for number, node in enumerate(self.nodes) for device in node.devices}
-        return [where[device] for device in gang.devices] or [gang.node] * (gang.node >= 0)
+        return [self.node_of[device] for device in gang.devices] or [gang.node] * (gang.node >= 0)
 
     def room(self, way: Way) -> list[list[int]]:
         """Per node: the devices that it could give to a gang with this way to run, lowest first."""
@@ -139,8 +140,8 @@ class PlainWalk:
     def _largest(self, type: int) -> int:
         return max((len(node.devices) for k, node in enumerate(self.nodes) if node.type == type and k not in self.down), default=0)
 
-    def rank(self, order: list[int], now: float, preempt: bool) -> None:
-        """Everybody in order: who runs stays, who waits takes what is free or what those behind it hold."""
+    def rank(self, order: list[int], now: float, preempt: bool, strict: bool = False) -> None:
+        """Everybody in order: who runs stays, who waits takes what is free or what those behind it hold; `strict`: nobody passes."""
         self.now, self._home = now, {}
         ran = [row for row in order if self.gangs[row].runs]
         for place, row in enumerate(order):
@@ -158,6 +159,8 @@ class PlainWalk:
                 rest = gang.ways[number + 1 :]
                 if rest and rest[0].type == way.type and rest[0].gpus < way.gpus:
                     break  # smaller options are for the shrink rule only
+            if strict and not gang.runs:
+                break
         for row in self._home:
             if not self.gangs[row].runs:
                 self.gangs[row].preemptions += 1
@@ -165,7 +168,7 @@ class PlainWalk:
 
     def _make_room(self, way: Way, behind: list[int]) -> tuple[tuple[int, ...], int] | None:
         """Stop those behind, last first, until it fits; if it never does, nobody was stopped."""
-        before, homes = deepcopy(self.gangs), dict(self._home)
+        before, homes = [(gang.way, gang.devices, gang.node) for gang in self.gangs], dict(self._home)
         behind = [row for row in behind if self.gangs[row].runs and self.now >= self.gangs[row].last_start + self.min_run]
         behind = [row for row in behind if self.gangs[row].ways[self.gangs[row].way].type == way.type]
         if self.consolidated and not way.cpus and not way.memory and 0 < way.gpus <= self._largest(way.type):
@@ -178,7 +181,9 @@ class PlainWalk:
             found = self._fit(way)
             if found is not None:
                 return found
-        self.gangs[:], self._home = before, homes
+        for gang, had in zip(self.gangs, before):
+            gang.way, gang.devices, gang.node = had
+        self._home = homes
         return None
 
     def _first_cleared(self, way: Way, behind: list[int]) -> int:
@@ -206,9 +211,12 @@ class PlainWalk:
 
     def _settle_home(self, row: int) -> None:
         """What a gang had done when it was stopped."""
-        gang, (way, _, _) = self.gangs[row], self._home[row]
-        gang.done += gang.ways[way].rate * max(0.0, self.now - gang.since)
-        gang.since = self.now
+        self.settle(self.gangs[row], self._home[row][0], self.now)
+
+    def settle(self, gang: Gang, way: int, at: float) -> None:
+        """Count what was done in this way until then."""
+        gang.done += gang.ways[way].rate * max(0.0, at - gang.since)
+        gang.since = at
 
     def _begin(self, row: int, way: int, devices: tuple[int, ...], node: int) -> None:
         gang = self.gangs[row]

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.jobs import by_job
 
 from gantline import simulate
 from gantline.cli.main import main
@@ -69,7 +70,7 @@ def test_a_deadline_that_cannot_be_met_is_refused_with_an_offer_and_the_others_r
     run = simulate([job("late", deadline=10.0), job("good", deadline=500.0)], "gpu:1x4", "elasticflow")
     assert {one.row: one.offer for one in run.refusals}.keys() == {0}
     assert run.refusals[0].offer["deadline"] >= 50.0
-    assert dict(run.jobs.select("job", "state").iter_rows()) == {"late": "rejected", "good": "completed"}
+    assert by_job(run, "state") == {"late": "rejected", "good": "completed"}
 
 
 def test_a_job_that_no_size_of_the_cluster_can_hold_is_named() -> None:

@@ -7,8 +7,10 @@ from typing import Any
 
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.examples import FEWER
+from tests.jobs import by_job
 
 from gantline import simulate
 from gantline.cli.main import main
@@ -28,7 +30,7 @@ def shared(jobs: list[dict[str, Any]], cluster: str, order: str = "fifo", **more
 
 
 def finishes(run: Run) -> dict[str, float]:
-    return dict(run.jobs.select("job", "finish").iter_rows())
+    return by_job(run, "finish")
 
 
 def test_parts_that_fit_run_together_at_full_speed_and_the_rest_waits() -> None:
@@ -134,7 +136,7 @@ def test_a_pod_list_is_shared_on_the_command_line_and_told_where_it_is_not(tmp_p
     assert rows["p1"]["start"] < rows["p0"]["end"]
 
 
-@settings(max_examples=settings().max_examples // 3)
+@FEWER
 @given(
     rows=st.lists(
         st.tuples(st.sampled_from([0.1, 0.25, 0.5, 0.6, 1.0, 2.0]), st.integers(1, 60), st.integers(0, 120)), min_size=1, max_size=12

@@ -13,11 +13,10 @@ from tests.watching import watch_phases
 
 from gantline.core.columns import Job
 from gantline.core.grant import Grant
-from gantline.core.insiders import tables_behind
 from gantline.core.phases import Phase
 from gantline.core.plan import Plan
 from gantline.core.snapshot_json import decode_snapshot, encode_plan, encode_snapshot
-from gantline.core.tables import Tables
+from gantline.core.tables import Tables, tables_behind
 from gantline.engine.engine import Engine
 from gantline.simulator.run import Run
 

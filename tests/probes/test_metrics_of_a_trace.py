@@ -3,36 +3,30 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
 import pytest
-from tests.probes.scenario import FOREVER, fact, job
+from tests.probes.scenario import IN_ONE_GROUP, facts, job
 
 from gantline.core.arrays import Floats
-from gantline.core.plan import Assignment, Mode, Plan
-from gantline.core.policy import OrderPolicy, Policy
+from gantline.core.policy import OrderPolicy
 from gantline.core.snapshot import Snapshot
 from gantline.models.model import Gang, PerformanceModel
 from gantline.simulator.simulate import simulate
 from gantline.traces.trace import Trace
 
-JOBS = [job("loud", 1, 100, util=80, stage_io=0.5), job("calm", 1, 100, util=20), job("still", 1, 100)]
-
-
-@dataclass(frozen=True)
-class CalmFirst(OrderPolicy):
-    """The least used device first, as a packing policy would look at it; unknown utilisation last."""
-
-    def key(self, snapshot: Snapshot) -> Floats:
-        used = snapshot.jobs.metric("util")
-        return np.where(np.isnan(used), 1e9, used)
-
 
 def test_a_policy_orders_jobs_by_a_column_that_the_schema_does_not_know() -> None:
-    run = simulate(JOBS, "1x1", CalmFirst())
+    class CalmFirst(OrderPolicy):
+        """The least used device first, as a packing policy would look at it; unknown utilisation last."""
 
-    assert [fact(run, name, "first_start") for name in ("calm", "loud", "still")] == [0.0, 100.0, 200.0]
+        def key(self, snapshot: Snapshot) -> Floats:
+            used = snapshot.jobs.metric("util")
+            return np.where(np.isnan(used), 1e9, used)
+
+    jobs = [job("loud", 1, 100, util=80, stage_io=0.5), job("calm", 1, 100, util=20), job("still", 1, 100)]
+
+    assert facts(simulate(jobs, "1x1", CalmFirst()), "first_start") == {"calm": 0.0, "loud": 100.0, "still": 200.0}
 
 
 def test_columns_of_numbers_are_metrics_and_what_tells_the_end_of_a_job_is_not() -> None:
@@ -43,26 +37,14 @@ def test_columns_of_numbers_are_metrics_and_what_tells_the_end_of_a_job_is_not()
     assert trace.metrics["util"][1] == 3.0
 
 
-@dataclass(frozen=True)
-class Together(Policy):
-    """All jobs share one device."""
-
-    def decide(self, snapshot: Snapshot) -> Plan:
-        return Plan.assign([Assignment(k, group=0, mode=Mode.SPACE) for k in range(len(snapshot.jobs))], valid_until=FOREVER)
-
-
-@dataclass(frozen=True)
-class Watching(PerformanceModel):
-    """Gangs go at what they are shown as divided."""
-
-    def granted(self, gang: Gang) -> float:
-        assert gang.divided == pytest.approx(gang.alone / (1 + len(gang.mates)))
-        return gang.divided
-
-
 def test_the_divided_speed_of_a_pair_is_half_of_the_speed_alone() -> None:
-    pair = [job("one", 1, 100, options="gpu:1=50"), job("two", 1, 100, options="gpu:1=50")]
+    class Watching(PerformanceModel):
+        """Gangs go at what they are shown as divided."""
 
-    run = simulate(pair, "gpu:1x1", Together(), performance=Watching())
+        def granted(self, gang: Gang) -> float:
+            assert gang.divided == pytest.approx(gang.alone / (1 + len(gang.mates)))
+            return gang.divided
 
-    assert fact(run, "one", "finish") == fact(run, "two", "finish") == pytest.approx(100.0)
+    pair = [job(name, 1, 100, options="gpu:1=50") for name in ("one", "two")]
+
+    assert facts(simulate(pair, "gpu:1x1", IN_ONE_GROUP, performance=Watching()), "finish") == pytest.approx({"one": 100.0, "two": 100.0})

@@ -67,7 +67,6 @@ def blocks(markdown: str) -> tuple[Block, ...]:
         if token.type == "html_block":
             orders = orders | {match["key"]: match["value"] for match in _COMMENT.finditer(token.content)}
         elif token.type == "fence":
-            assert token.map is not None
             directive = _DIRECTIVE.match(token.info)
             language = directive["language"] if directive else token.info.split(" ")[0]
             found.append(Block(language, token.content, token.map[0] + 2, orders))

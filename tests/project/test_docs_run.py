@@ -31,7 +31,7 @@ def quick(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, one_story: None, quick: Path) -> Iterator[Path]:
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, one_scenario: None, quick: Path) -> Iterator[Path]:
     """An empty folder with the sample files, where the page's commands run."""
     write_samples(tmp_path)
     monkeypatch.chdir(tmp_path)

@@ -68,6 +68,16 @@ def test_other_versions_have_the_same_tests_in_an_environment_built_anew(target:
     assert places == sorted(places)
 
 
+def test_the_lowest_versions_run_the_demo_and_a_small_selection_of_tests() -> None:
+    steps = make("-n", "PYTHON=python9.9", "test-lowest-small")
+    order = ["python9.9 .ci/lowest.py > .lowest.txt", ".venv-lowest/bin/python -m gantline.cli.main demo", ".venv-lowest/bin/pytest -n"]
+    places = [steps.index(step) for step in order]
+    assert places == sorted(places)
+    chosen = [word for word in steps[places[-1] :].split() if word.startswith("tests/") and word.endswith(".py")]
+    assert len(chosen) > 5
+    assert all((ROOT / name).is_file() for name in chosen)
+
+
 @pytest.mark.parametrize("script", [".ci/run", ".ci/test-system"])
 def test_the_scripts_of_ci_stop_at_the_first_failure(script: str) -> None:
     path = ROOT / script
@@ -80,15 +90,13 @@ def test_ci_runs_what_a_person_runs() -> None:
     called = [word for line in lines if line.startswith("make ") for word in line.partition("||")[0].split()[1:] if "=" not in word]
     parts = re.search(r"^test: (.*) ##", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
     assert parts
-    assert called == [*parts[1].split(), "test-system", "docs"]
+    assert called == [*parts[1].split(), "test-lowest-small", "test-system", "docs"]
 
 
 def test_every_mutant_still_has_a_place(monkeypatch: pytest.MonkeyPatch) -> None:
     """A defect that can no longer be planted would count as killed."""
     monkeypatch.syspath_prepend(str(ROOT / ".ci"))
     spec = importlib.util.spec_from_file_location("mutants", ROOT / ".ci" / "mutants.py")
-    assert spec is not None
-    assert spec.loader is not None
     mutants = importlib.util.module_from_spec(spec)
     sys.modules["mutants"] = mutants
     spec.loader.exec_module(mutants)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import re
+import tokenize
 from collections import defaultdict
 from functools import cache
 from pathlib import Path
@@ -16,6 +18,7 @@ APART = ("train/", "core/machine_code/")
 
 #: classes that stand twice, and why that confuses nobody
 TWICE = {
+    "Column": "of a printed table, and of the tables of the vocabulary",
     "Ending": "how a job ends in the tests of executors, and in the local runner",
     "Interval": "columns of the log, and an interval of confidence",
     "Job": "the column names of the table of jobs, and a job of a live service",
@@ -24,11 +27,12 @@ TWICE = {
     "Option": "the column names of the table of options, and a way to run a job",
     "Outcome": "how a loop ends, and how a run of a sweep ended",
     "Part": "a role of a plan, and of a job file, which becomes one",
-    "Pool": "seats of AlloX, and pools of elastic jobs",
+    "Pool": "places of AlloX, and pools of elastic jobs",
     "Progress": "of a live job, as it is told and as its file asks for it",
     "Record": "columns of a record, and a stored run of a sweep",
     "Setup": "of a forecast, and of a service",
     "Switch": "an engine setting that is on or off, and a switch of a network",
+    "Table": "of the vocabulary, and an auction's",
     "Task": "one run of a sweep, and one process of the local runner",
     "Walk": "columns of what a walk notes, and a walk along links",
     "Workload": "what a measurement of coverage draws, and a Kubernetes object that is taken in",
@@ -36,6 +40,8 @@ TWICE = {
 
 #: functions that stand twice in one room, and why
 SAME_ROOM = {
+    "decode": "of JSON, and of a policy's memory",
+    "encode": "of JSON, and of a policy's memory",
     "check": "commands of two groups: `experiment check`, `trace check`",
     "compare": "the same question in Python, and from a file of experiments",
     "upgrade": "one per migration, as alembic wants it",
@@ -81,7 +87,7 @@ def test_no_policy_goes_behind_its_snapshot() -> None:
     """The tables behind a snapshot hold the truth; they are for those who store, replay or check one."""
     for room in ("policies/**/*", "systems/*/policies/**/*", "systems/*/policies", "models/**/*"):
         for file in SOURCE.glob(f"{room}.py"):
-            assert "core.insiders" not in file.read_text(encoding="utf-8"), file
+            assert "tables_behind" not in file.read_text(encoding="utf-8"), file
 
 
 #: metaphors that had to be explained, and what stands in their place
@@ -103,3 +109,34 @@ def test_retired_words_name_nothing() -> None:
     found = {(place, word[0]) for place, text in texts() for word in words.finditer(text)}
     files = {place for place, _ in texts() if Path(place).stem in RETIRED}
     assert found | files == set()
+
+
+#: names that said nothing, and what a thing of that kind is called
+RETIRED_NAMES = {
+    "company": "neighbours, sharers, a group",
+    "roll_call": "adopt",
+    "seat": "a device, a place, a count of devices",
+    "seats": "devices, places, counts of devices",
+    "seating": "placement",
+    "story": "scenario",
+    "stories": "scenarios",
+    "told": "summary, message, reports",
+    "Way": "Variant",
+}
+#: rooms whose vocabulary is the engine's
+OF_THE_ENGINE = ("engine/", "core/", "systems/allox/")
+#: (file, name): settings of policies that users write, and a value of the vocabulary
+NAMED_ELSEWHERE = {
+    ("policies/sharing.py", "seats"),
+    ("systems/optimus/policies/policy.py", "seats"),
+    ("lab/questions/what_if.py", "told"),
+}
+
+
+def test_retired_names_name_no_function_class_or_variable() -> None:
+    found = set()
+    for place, text in texts():
+        if not place.startswith(OF_THE_ENGINE) and re.search(rf"\b({'|'.join(RETIRED_NAMES)})\b", text):
+            tokens = tokenize.generate_tokens(io.StringIO(text).readline)
+            found |= {(place, token.string) for token in tokens if token.type == tokenize.NAME and token.string in RETIRED_NAMES}
+    assert found == NAMED_ELSEWHERE

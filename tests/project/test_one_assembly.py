@@ -28,7 +28,7 @@ def makers(root: Path) -> list[str]:
 
 def test_only_the_assembly_makes_states_and_engines() -> None:
     found = makers(SOURCE)
-    assert {place.partition(":")[0] for place in found} == {"engine/assembly/rules.py"}
+    assert {place.partition(":")[0] for place in found} == {"engine/assembly/run_rules.py"}
 
 
 def test_a_planted_one_is_found(tmp_path: Path) -> None:

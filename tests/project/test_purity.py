@@ -18,7 +18,7 @@ PURE_ROOMS = (
     "systems/*/regime*.py",
 )
 #: parts of these rooms that keep compiled kernels, read files for a run, or move its clock
-AT_THE_BORDER = ("core/machine_code/", "engine/assembly/", "engine/drivers/", "engine/imitations/")
+AT_THE_BORDER = ("core/machine_code/", "engine/assembly/")
 
 # (file, name) -> why it is no danger to decisions.
 EXCEPTIONS: dict[tuple[str, str], str] = {}

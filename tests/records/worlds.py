@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from tests.grids import hourly
 from tests.systems.lucid import lucid_world
 
-from gantline.core.grid import Signal
+from gantline.core.facts import Signal
 from gantline.core.inputs import NodeEvent
 from gantline.models.sharing.throughput_table import ThroughputTable
 from gantline.simulator.run import Run
@@ -177,10 +178,10 @@ def part_jobs(seed: int, count: int) -> list[Job]:
     return jobs
 
 
-def make_worlds(folder: Path) -> dict[str, Callable[..., Run]]:
-    """World -> a run with (policy, settings, options); the files that runs read are written to the folder."""
+def make_worlds(folder: Path, most: int | None = None) -> dict[str, Callable[..., Run]]:
+    """World -> a run with (policy, settings, options) of all jobs, or so many; the files that runs read are written to the folder."""
     batches, seats, rounds = folder / "batches.csv", folder / "seats.csv", folder / "rounds.csv"
-    variety, month, linked = folder / "variety.csv", folder / "month.csv", folder / "linked.yaml"
+    variety, linked = folder / "variety.csv", folder / "linked.yaml"
     batches.write_text(BATCHES, encoding="utf-8")
     seats.write_text(
         "t_s,name,gpu_type,nodes,gpus\n0,j0,small,1,2\n600,j0,large,1,4\n900,j1,small,1,1\n1500,j2,large,1,4\n", encoding="utf-8"
@@ -189,15 +190,14 @@ def make_worlds(folder: Path) -> dict[str, Callable[..., Run]]:
     variety.write_text(
         "gpu,node,A,B\n" + "".join(f"{k},{k // 4},{1 + k * 5 % 7 / 8},{1 + k % 3 / 16}\n" for k in range(16)), encoding="utf-8"
     )
-    month.write_text("hour,lca\n" + "".join(f"{hour},{100 + hour * 37 % 240}\n" for hour in range(900)), encoding="utf-8")
-
+    month = hourly(folder, (100 + hour * 37 % 240 for hour in range(900)))
     linked.write_text(cluster_text(read_node_list("mapa", Path("dgx-v"))), encoding="utf-8")
 
     def world(jobs: list[Job], cluster: str | None, **fixed: Any) -> Callable[..., Run]:
         def run(policy: str, settings: dict[str, Any], **more: Any) -> Run:
             if policy == "recorded":
                 settings = settings | {"table": str(rounds if fixed["regime"] == "shockwave" else seats)}
-            return simulate(jobs, cluster, policy, settings=settings, **(fixed | more))
+            return simulate(jobs[:most], cluster, policy, settings=settings, **(fixed | more))
 
         return run
 
@@ -231,7 +231,7 @@ def make_worlds(folder: Path) -> dict[str, Callable[..., Run]]:
         "sia, one type": world(measured_jobs(8, 12), "large:2x8", regime="sia", profiles=example_profiles()),
         "sia, two jobs": world(measured_jobs(8, 2), "small:2x4,large:1x8", regime="sia", profiles=example_profiles()),
         "pollux": world(measured_jobs(8, 12), "small:2x4", regime="pollux", profiles=example_profiles()),
-        "pal": world(classes, "4x4", regime="pal", device_speeds=str(variety), locality=1.5),
+        "pal": world(classes, "4x4", regime="pal", placement="pal", device_speeds=str(variety), locality=1.5),
         "lucid": world(
             virtual, str(lucid_world.write_clusters(folder)), regime="lucid", profiles=str(lucid_world.write_profiles(folder, virtual))
         ),
@@ -244,5 +244,5 @@ def make_worlds(folder: Path) -> dict[str, Callable[..., Run]]:
         "muri": world(staged_jobs(10, 60), "2x8", regime="muri"),
         "synergy": world(hungry, "2x8/24c/500g", regime="synergy", profiles=str(SENSITIVITY)),
         "sensitive": world(hungry, "2x8/24c/500g", round=300.0, performance="sensitivity", profiles=str(SENSITIVITY)),
-        "gaia": world(green, None, regime="gaia", carbon=str(month)),
+        "gaia": world(green, None, regime="gaia", carbon=month),
     }

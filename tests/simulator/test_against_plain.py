@@ -7,9 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.examples import FEWER
 from tests.oracles.plain_simulator import LIMITS, ORDERS, Interval, Job, PlainSimulator
+from tests.oracles.plain_walk import Way
 from tests.simulator.workloads import Workload, workloads
 
 from gantline.core.cluster_spec import parse_cluster
@@ -64,9 +66,12 @@ class Setup:
         )
 
     def plain(self, workload: Workload, name: str, estimates: list[float]) -> PlainSimulator:
-        jobs = [Job(row, arrival, gpus, work, estimates[row]) for row, (arrival, gpus, work) in enumerate(workload.jobs)]
+        jobs = [
+            Job([Way(0, gpus, 1.0, 0.0)], row=row, arrival=arrival, work=work, estimate=estimates[row])
+            for row, (arrival, gpus, work) in enumerate(workload.jobs)
+        ]
         costs = (self.start_cost, self.resume_cost, self.move_cost)
-        oracle = PlainSimulator(ORDERS[name], workload.nodes, jobs, self.round, self.consolidated, *costs, self.min_run, self.load_limit)
+        oracle = PlainSimulator(ORDERS[name], workload.nodes, jobs, self.round, self.load_limit, self.min_run, self.consolidated, *costs)
         oracle.run()
         return oracle
 
@@ -128,7 +133,7 @@ def test_every_interval_equals_the_plain_simulators_and_the_stepping_loops(name:
 
 @pytest.mark.parametrize("name", POLICIES)
 @given(workload=workloads(whole=False), setup=setups(60.0, 100.0))
-@settings(max_examples=settings().max_examples // 3)
+@FEWER
 def test_skipping_rounds_equals_stepping_through_them_in_both_loops(name: str, workload: Workload, setup: Setup) -> None:
     for more in ({}, {"policy": asked(name)}):
         skipping = setup.compiled(workload, name, **more)

@@ -6,20 +6,21 @@ import math
 from random import Random
 
 import pytest
+from tests.jobs import by_job, job_row
 
 from gantline import simulate
 from gantline.core.errors import GantlineError, UsageError
 from gantline.core.facts import Costs
 
 LONG_AND_SHORT = [
-    {"job": "long", "arrival": 0, "gpus": 1, "duration": 100},
-    {"job": "short", "arrival": 10, "gpus": 1, "duration": 20},
+    job_row("long"),
+    job_row("short", 1, 20, at=10),
 ]
 
 
 def finishes(policy="srtf", cluster="1x1", jobs=LONG_AND_SHORT, **more):
     run = simulate(jobs, cluster, policy, **more)
-    return dict(run.jobs.select("job", "finish").iter_rows()), run
+    return by_job(run, "finish"), run
 
 
 def test_a_start_costs_once_and_a_resume_every_time():
@@ -43,7 +44,7 @@ def test_work_since_the_last_checkpoint_is_lost_with_the_node():
     from gantline.core.inputs import NodeEvent
 
     events = [NodeEvent(70.0, "node0", "down"), NodeEvent(80.0, "node0", "up")]
-    jobs = [{"job": "a", "arrival": 0, "gpus": 1, "duration": 100}]
+    jobs = [job_row("a")]
     ends, run = finishes("fifo", jobs=jobs, costs="checkpoint=30", node_events=events)
     assert ends["a"] == 80 + 40  # sixty seconds were saved
     assert run.jobs["work_lost"].item() == 10
@@ -64,19 +65,19 @@ def test_a_decision_that_comes_late_is_committed_to_the_state_of_then():
 
 def test_a_run_ends_at_the_bound_and_says_who_was_left():
     _, run = finishes(until=50)
-    states = dict(run.jobs.select("job", "state").iter_rows())
+    states = by_job(run, "state")
     assert states == {"long": "running", "short": "completed"}
     assert run.summary["completed"] == 1
     assert run.allocations["end"].max() == 50
 
 
 def test_a_job_that_never_came_is_in_the_future():
-    _, run = finishes(jobs=[*LONG_AND_SHORT, {"job": "late", "arrival": 500, "gpus": 1, "duration": 1}], until=50)
-    assert run.jobs.filter(run.jobs["job"] == "late")["state"].item() == "future"
+    _, run = finishes(jobs=[*LONG_AND_SHORT, job_row("late", 1, 1, at=500)], until=50)
+    assert by_job(run, "state")["late"] == "future"
 
 
 def test_a_tracked_window_ends_the_run_when_its_jobs_have_ended():
-    jobs = [{"job": f"j{k}", "arrival": 10 * k, "gpus": 1, "duration": 5} for k in range(100)]
+    jobs = [job_row(f"j{k}", 1, 5, at=10 * k) for k in range(100)]
     _, run = finishes("fifo", jobs=jobs, track=(2, 4))
     ended = run.jobs.filter(run.jobs["finish"].is_not_nan())["job"].to_list()
     assert ended == ["j0", "j1", "j2", "j3", "j4"]  # both ends are tracked
@@ -103,11 +104,11 @@ def test_an_estimate_too_low_is_raised_and_the_job_still_ends():
 def test_history_learns_from_those_that_have_ended():
     """Short jobs of ana and long ones of bo: once both are known, ana's next job goes first."""
     jobs = [
-        {"job": "a0", "arrival": 0, "gpus": 1, "duration": 10, "user": "ana"},
-        {"job": "b0", "arrival": 0, "gpus": 1, "duration": 500, "user": "bo"},
-        {"job": "head", "arrival": 600, "gpus": 1, "duration": 50, "user": "cy"},
-        {"job": "b1", "arrival": 601, "gpus": 1, "duration": 500, "user": "bo"},
-        {"job": "a1", "arrival": 602, "gpus": 1, "duration": 10, "user": "ana"},
+        job_row("a0", 1, 10, user="ana"),
+        job_row("b0", 1, 500, user="bo"),
+        job_row("head", 1, 50, at=600, user="cy"),
+        job_row("b1", 1, 500, at=601, user="bo"),
+        job_row("a1", 1, 10, at=602, user="ana"),
     ]
     ends, _ = finishes("sjf", jobs=jobs, estimates="history")
     assert ends["a1"] < ends["b1"]
@@ -119,17 +120,14 @@ def test_history_learns_from_those_that_have_ended():
 @pytest.mark.parametrize("latency", [7.0, 61.0])
 def test_with_late_decisions_skipping_rounds_gives_what_stepping_through_them_gives(policy, latency):
     draws = Random(4)
-    jobs = [
-        {"job": f"j{k}", "arrival": 60.0 * k + draws.randint(0, 59), "gpus": draws.choice([1, 1, 2, 4]), "duration": draws.randint(20, 600)}
-        for k in range(14)
-    ]
+    jobs = [job_row(f"j{k}", draws.choice([1, 1, 2, 4]), draws.randint(20, 600), at=60.0 * k + draws.randint(0, 59)) for k in range(14)]
     skipped, stepped = (simulate(jobs, "1x4", policy, round=60.0, latency=latency, step_all=every) for every in (False, True))
     assert skipped.summary["log_hash"] == stepped.summary["log_hash"]
 
 
 @pytest.mark.parametrize("policy", ["tiresias", "fifo", "las"])
 def test_a_duration_a_rounding_error_above_a_tick_ends(policy):
-    jobs = [{"job": "a", "arrival": 0, "gpus": 1, "duration": 10.0000000001}, {"job": "b", "arrival": 3.3, "gpus": 1, "duration": 5}]
+    jobs = [job_row("a", 1, 10.0000000001), job_row("b", 1, 5, at=3.3)]
     ends, run = finishes(policy, jobs=jobs, regime="tiresias", until=1000)
     assert run.summary["unfinished"] == 0
     assert max(ends.values()) < 20

@@ -81,7 +81,6 @@ def test_a_slow_device_goes_to_a_sensitive_job_only_if_no_other_is_free(tmp_path
         ({"placement": "pal", "device_speeds": ""}, "looks at the speeds of devices"),
         ({"locality": 1.5, "device_speeds": ""}, "penalty without speeds"),
         ({"locality": 0.5}, "below 1"),
-        ({"regime": "gavel", "policy": "gavel.fifo"}, "nothing like --device-speeds"),
         ({"placement": "pal", "cluster": "4x4/8c", "trace": {"cpus": 1.0}}, "does not count CPUs"),
     ],
 )

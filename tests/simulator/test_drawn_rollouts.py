@@ -11,9 +11,9 @@ from gantline.core.phases import Phase
 from gantline.core.snapshot import Snapshot
 from gantline.engine.drivers.journal import Journal
 from gantline.models.profiles.profiled_model import ProfiledModel
+from gantline.models.uncertainty import Uncertainty
 from gantline.simulator.roll_forward import copied
 from gantline.simulator.rollout import rollout
-from gantline.simulator.uncertainty import Uncertainty
 
 SURE = Uncertainty(0.0)
 
@@ -31,15 +31,10 @@ class Instants(Journal):
             self.kept.append(copied(snapshot))
 
 
-def instants_of(policy: str, draw: int | None) -> tuple[list[Snapshot], dict[str, float]]:
-    """What the policy was shown in a run under that draw, and when each job really ended."""
-    seen, model = Instants(), ProfiledModel(measured_profiles(), draw=draw)
-    run = simulate(trace_rows(), "gpu:1x8", policy, performance=model, executor="measured", min_run=0.0, grace=0.0, turn=0.0, record=seen)
-    return seen.kept, dict(run.jobs.select("job", "finish").rows())
-
-
 def test_each_future_is_a_draw_of_its_own_and_the_same_under_every_policy() -> None:
-    now = instants_of("fifo", None)[0][0]
+    seen, model = Instants(), ProfiledModel(measured_profiles())
+    simulate(trace_rows(), "gpu:1x8", "fifo", performance=model, executor="measured", min_run=0.0, grace=0.0, turn=0.0, record=seen)
+    now = seen.kept[0]
     first, again = (rollout(now, "fifo", draws=6, uncertainty=SURE)[0].finish for _ in range(2))
     assert (first == again).all()
     assert (np.ptp(first, axis=0) > 0.0).all(), "no two futures need be alike"

@@ -7,6 +7,7 @@ from typing import Any
 
 import polars as pl
 import pytest
+from tests.jobs import job_row
 
 from gantline.core.errors import GantlineError
 from gantline.simulator.run import Run
@@ -18,7 +19,7 @@ HOUR = 3600.0
 def run(tmp_path: Path, *, series: str = "hour,lca\n0,100\n1,300\n", jobs: list[dict[str, Any]] | None = None, **options: Any) -> Run:
     (tmp_path / "grid.csv").write_text(series)
     (tmp_path / "price.csv").write_text("hour,price\n0,0.1\n1,0.5\n")
-    rows = jobs or [{"job": "a", "arrival": 0.0, "gpus": 2, "duration": 1.5 * HOUR}]
+    rows = jobs or [job_row("a", 2, 1.5 * HOUR)]
     given = {"carbon": str(tmp_path / "grid.csv"), "electricity": str(tmp_path / "price.csv"), "power": "gpu=400/100"} | options
     return simulate(pl.DataFrame(rows), "1x4", "fifo", **{name: value for name, value in given.items() if value is not None})
 
@@ -41,7 +42,7 @@ def test_one_price_for_all_times_and_a_series_that_begins_later(tmp_path: Path) 
 
 
 def test_a_device_that_two_jobs_share_draws_once(tmp_path: Path) -> None:
-    pair = [{"job": name, "arrival": 0.0, "gpus": 1, "duration": HOUR, "gpu_demand": 0.5} for name in "ab"]
+    pair = [job_row(name, 1, HOUR, gpu_demand=0.5) for name in "ab"]
     (tmp_path / "grid.csv").write_text("hour,lca\n0,100\n")
 
     told = simulate(pl.DataFrame(pair), "1x1", "sharing", carbon=str(tmp_path / "grid.csv"), power="gpu=400").summary

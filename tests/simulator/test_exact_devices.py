@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 from tests.engine.states import commit, engine_of
+from tests.jobs import job_row
 
 from gantline import Assignments, Plan
 from gantline.core.columns import Job
@@ -16,7 +17,7 @@ from gantline.engine.engine import Engine
 
 
 def test_a_policy_reads_the_devices_of_all_in_rank_order() -> None:
-    rows = [{"job": f"j{k}", "arrival": 0.0, "gpus": gpus, "duration": 100.0} for k, gpus in enumerate((2, 1, 3, 1, 1))]
+    rows = [job_row(f"j{k}", gpus) for k, gpus in enumerate((2, 1, 3, 1, 1))]
     engine = engine_of(rows, "2x4")
     together: dict[str, Any] = {"group": 0, "mode": Mode.SPACE, "fraction": 0.5, "devices": (6,)}
     wanted = [Assignment(0, devices=(3, 1)), Assignment(2, devices=(7, 0, 5)), Assignment(3, **together), Assignment(4, **together)]
@@ -37,7 +38,7 @@ def exact(engine: Engine, *devices: tuple[int, ...], at: float) -> None:
 
 def test_who_names_devices_is_looked_at_whenever_something_has_happened_to_it() -> None:
     """An option in force, a ranking in between and a lock are no devices that somebody keeps."""
-    rows = [{"job": f"j{k}", "arrival": 0.0, "gpus": 2, "min_gpus": 1, "max_gpus": 3, "duration": 1000.0} for k in range(3)]
+    rows = [job_row(f"j{k}", 2, 1000.0, min_gpus=1, max_gpus=3) for k in range(3)]
     engine = engine_of(rows, "2x4")
     t, grants = engine.state.tables, engine.grants
     exact(engine, (0, 1), (2, 3), (4, 5), at=0.0)

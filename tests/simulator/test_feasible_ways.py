@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
+from tests.jobs import job_row as job
 
 from gantline import simulate
 from gantline.core.errors import TraceError
 
 POLICIES = ["fifo", "srtf", "afs", "elasticflow", "equal-share", "optimus", "allox", "drf", "themis", "gavel.max_min_fairness", "gandiva"]
-
-
-def job(name: str, gpus: int, **more: Any) -> dict[str, Any]:
-    return {"job": name, "arrival": 0.0, "gpus": gpus, "duration": 100.0, **more}
 
 
 @pytest.mark.parametrize("policy", POLICIES)
@@ -50,7 +45,11 @@ def test_cpus_beside_every_device_are_counted_over_all_nodes() -> None:
 @pytest.mark.parametrize("ideal", [False, True])
 @pytest.mark.parametrize("policy", ["gavel.max_min_fairness", "gavel.fifo", "gavel.finish_time_fairness", "gavel.allox"])
 def test_a_job_on_cpus_alone_stops_nobody_under_gavel(policy: str, ideal: bool) -> None:
-    jobs = [job("cpu", 0, options="cpu:0/4=100"), job("gpu", 1, options="gpu:1=100"), job("either", 0, options="cpu:0/4=100|gpu:1=50")]
+    jobs = [
+        job("cpu", 0, options="cpu:0/4=100"),
+        job("gpu", options="gpu:1=100"),
+        job("either", 0, options="cpu:0/4=100|gpu:1=50"),
+    ]
     run = simulate(jobs, "gpu:1x2,cpu:1x0/8c", policy, round=60, settings={"ideal": ideal} if ideal else {}, until=5000)
     assert run.summary["completed"] == 3
     assert not run.incidents

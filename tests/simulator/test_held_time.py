@@ -3,37 +3,25 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.examples import FEWER
+from tests.jobs import by_job, held_by
+from tests.jobs import job_row as job
 from tests.oracles.held_time import assert_accounts_agree, held_time
+from tests.probes.scenario import IN_ONE_GROUP
 from tests.systems.gavel.tiny_world import table as speeds
 from tests.systems.gavel.tiny_world import trace as gavel_trace
 
 from gantline import Node, NodeEvent, simulate
-from gantline.core.plan import Assignment, Mode, Plan
-from gantline.core.policy import Policy
-from gantline.core.snapshot import Snapshot
 from gantline.lab.report.metrics import measure
 
 
-def job(name: str, arrival: float, gpus: int, duration: float, **more: Any) -> dict[str, Any]:
-    return {"job": name, "arrival": arrival, "gpus": gpus, "duration": duration, **more}
-
-
-@dataclass(frozen=True)
-class Together(Policy):
-    """All jobs share one device."""
-
-    def decide(self, snapshot: Snapshot) -> Plan:
-        return Plan.assign([Assignment(k, group=0, mode=Mode.SPACE) for k in range(len(snapshot.jobs))])
-
-
 def test_a_start_that_costs_time_is_held_and_not_queued_for() -> None:
-    run = simulate([job("a", 0, 4, 100)], "1x4", "fifo", costs="start=50", prices="gpu=3600")
+    run = simulate([job("a", 4)], "1x4", "fifo", costs="start=50", prices="gpu=3600")
     assert run.jobs.select("held", "service", "queueing", "gpu_seconds").row(0) == (150.0, 100.0, 0.0, 600.0)
     assert run.summary["gpu_hours"] == pytest.approx(0.1667, abs=1e-4)
     assert run.summary["cost"] == pytest.approx(600.0)
@@ -42,29 +30,29 @@ def test_a_start_that_costs_time_is_held_and_not_queued_for() -> None:
 
 
 def test_a_job_in_long_rounds_uses_its_cluster_until_it_ends() -> None:
-    run = simulate([job("a", 0, 1, 100)], "1x1", "fifo", round=300)
+    run = simulate([job("a")], "1x1", "fifo", round=300)
     assert (run.summary["end"], run.summary["utilization"], measure(run)["utilization"]) == (100.0, 1.0, 1.0)
 
 
 def test_a_preempted_job_waits_only_while_it_holds_nothing() -> None:
     """The long job starts (5 s), is stopped at 10, and pays 20 s for its resume at 35: start and resume are not waiting."""
-    jobs = [job("long", 0, 1, 100), job("short", 10, 1, 20)]
+    jobs = [job("long"), job("short", 1, 20, at=10)]
     run = simulate(jobs, "1x1", "srtf", costs="start=5,resume=20")
-    held = dict(run.jobs.select("job", "held").iter_rows())
+    held = by_job(run, "held")
     assert held == {"long": 10.0 + 20.0 + 95.0, "short": 25.0}
     assert run.jobs["queueing"].to_list() == [25.0, 0.0]
     assert_accounts_agree(run)
 
 
 def test_a_resized_job_is_billed_for_every_size_it_had() -> None:
-    jobs = [job("a", 0, 2, 300, min_gpus=1, max_gpus=2), job("b", 50, 1, 30)]
+    jobs = [job("a", 2, 300, min_gpus=1, max_gpus=2), job("b", 1, 30, at=50)]
     run = simulate(jobs, "1x2", "afs", costs="resize=10,start=5")
-    assert run.allocations.filter(run.allocations["job"] == "a")["gpus"].to_list() == [2, 1, 2]
+    assert held_by(run, "a")["gpus"].to_list() == [2, 1, 2]
     assert_accounts_agree(run)
 
 
 def test_a_shared_device_counts_for_both_jobs_and_once_for_the_cluster() -> None:
-    run = simulate([job("a", 0, 1, 100), job("b", 50, 1, 100)], "1x2", Together(), costs="start=10")
+    run = simulate([job("a"), job("b", at=50)], "1x2", IN_ONE_GROUP, costs="start=10")
     a, b = run.jobs["held"].to_list()
     assert run.summary["gpu_hours"] * 3600 == pytest.approx(a + b)
     assert run.summary["utilization"] == pytest.approx(0.5)  # one of two devices, from the beginning to the end
@@ -72,7 +60,7 @@ def test_a_shared_device_counts_for_both_jobs_and_once_for_the_cluster() -> None
 
 
 def test_a_job_that_never_ends_holds_its_devices_until_the_run_is_stopped() -> None:
-    run = simulate([job("a", 10, 1, 1e6), job("b", 20, 1, 5)], "1x1", "fifo", until=110, costs="start=30")
+    run = simulate([job("a", 1, 1e6, at=10), job("b", 1, 5, at=20)], "1x1", "fifo", until=110, costs="start=30")
     assert run.jobs.select("held", "service", "gpu_seconds").rows() == [(100.0, 70.0, 100.0), (0.0, 0.0, 0.0)]
     assert (run.summary["end"], run.summary["utilization"]) == (110.0, 1.0)
     assert_accounts_agree(run)
@@ -87,7 +75,7 @@ def worlds(draw: st.DrawFn) -> tuple[str, list[dict[str, Any]], str, dict[str, A
         arrival += draw(st.sampled_from([0.0, 1.0, 50.0, 200.0]))
         gpus = draw(st.integers(1, per))
         more: dict[str, Any] = {"min_gpus": 1, "max_gpus": nodes * per} if draw(st.booleans()) else {"min_gpus": gpus, "max_gpus": gpus}
-        jobs.append(job(f"j{number}", arrival, gpus, float(draw(st.integers(1, 400))), **more))
+        jobs.append(job(f"j{number}", gpus, float(draw(st.integers(1, 400))), at=arrival, **more))
     events: list[Any] = []
     if nodes > 1 and draw(st.booleans()):
         down = draw(st.floats(0, 500, allow_nan=False))
@@ -106,7 +94,7 @@ def worlds(draw: st.DrawFn) -> tuple[str, list[dict[str, Any]], str, dict[str, A
     return f"{nodes}x{per}", jobs, draw(st.sampled_from(names)), how
 
 
-@settings(max_examples=settings().max_examples // 3)
+@FEWER
 @given(worlds())
 def test_what_is_told_is_what_the_log_says(world: tuple[str, list[dict[str, Any]], str, dict[str, Any]]) -> None:
     cluster, jobs, policy, how = world
@@ -134,14 +122,14 @@ def test_a_share_of_the_time_is_held_and_worth_its_part_of_the_devices(regime: s
 
 @pytest.mark.parametrize("policy", ["elasticflow", "edf", "tiresias", "gandiva", "themis"])
 def test_elasticflow_in_its_own_slots(policy: str) -> None:
-    jobs = [job(f"j{k}", 130.0 * k, 2 ** (k % 3), 500.0, deadline=130.0 * k + 4000.0) for k in range(6)]
+    jobs = [job(f"j{k}", 2 ** (k % 3), 500.0, at=130.0 * k, deadline=130.0 * k + 4000.0) for k in range(6)]
     assert_accounts_agree(simulate(jobs, "gpu:1x4", policy, regime="elasticflow", round=240))
 
 
 @pytest.mark.parametrize("policy", ["allox", "allox.srpt", "drf"])
 @pytest.mark.parametrize("regime", ["irfsim", "irfsim-known"])
 def test_irfsim_with_samples(policy: str, regime: str) -> None:
-    jobs = [job(f"j{k}", 20.0 * k, 1, 100.0 + 40 * k, options=f"gpu:1/0/8={100 + 40 * k}|cpu:0/4/8={300 - 30 * k}") for k in range(6)]
+    jobs = [job(f"j{k}", 1, 100.0 + 40 * k, at=20.0 * k, options=f"gpu:1/0/8={100 + 40 * k}|cpu:0/4/8={300 - 30 * k}") for k in range(6)]
     run = simulate(jobs, "gpu:2x1/0c/64g,cpu:2x0/8c/64g", policy, regime=regime)
     assert_accounts_agree(run)
     assert run.summary["completed"] == 6

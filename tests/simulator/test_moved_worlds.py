@@ -6,6 +6,7 @@ import random
 from typing import Any
 
 import pytest
+from tests.jobs import job_row
 
 from gantline import simulate
 
@@ -15,7 +16,7 @@ def _jobs(seed: int, kind: str, count: int) -> list[dict[str, Any]]:
     for number in range(count):
         arrival += draw.choice([0.0, 10.0, 240.0])
         gpus, duration = draw.choice([1, 2]), float(draw.choice([300, 700, 1500]))
-        found.append({"job": f"{kind}{number}", "arrival": arrival, "gpus": gpus, "duration": duration, "type": kind})
+        found.append(job_row(f"{kind}{number}", gpus, duration, at=arrival, type=kind))
     return found
 
 
@@ -34,8 +35,8 @@ def test_tiresias_own_clock_leaves_devices_of_other_types_alone(seed: int) -> No
     draw, jobs = random.Random(seed), []
     for number in range(draw.randint(3, 5)):
         gpus, duration = draw.choice([1, 2]), float(draw.choice([1000, 4000, 9000]))
-        jobs.append({"job": f"a{number}", "arrival": 10.0 * number, "gpus": gpus, "duration": duration, "type": "v100"})
-    other = {"job": "other", "arrival": 0.0, "gpus": 1, "duration": 20.0, "type": "k80"}
+        jobs.append(job_row(f"a{number}", gpus, duration, at=10.0 * number, type="v100"))
+    other = job_row("other", 1, 20.0, type="k80")
     alone = simulate(jobs, "v100:1x2", "tiresias", regime="tiresias")
     beside = simulate([other, *jobs], "v100:1x2,k80:1x4", "tiresias", regime="tiresias")
     assert beside.jobs["finish"].to_list()[1:] == alone.jobs["finish"].to_list()

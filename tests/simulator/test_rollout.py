@@ -7,8 +7,8 @@ import pytest
 
 from gantline.core.snapshot import Snapshot
 from gantline.core.snapshot_json import decode_snapshot, encode_snapshot
+from gantline.engine.drivers.futures import Rolled
 from gantline.engine.drivers.journal import Journal
-from gantline.simulator.roll_forward import Rolled
 from gantline.simulator.rollout import rollout
 from gantline.simulator.simulate import simulate
 from gantline.traces.trace import Trace

@@ -14,8 +14,8 @@ from tests.simulator.small_runs import draw, fingerprint, small_run
 from gantline.engine.dense.low_ranks import PassCount
 from gantline.engine.drivers import key_reading as read
 from gantline.engine.drivers import record_loop as dense
-from gantline.engine.drivers.loop_clock import LoopCount
 from gantline.engine.drivers.simulation import Simulation
+from gantline.engine.drivers.six_steps import LoopCount
 from gantline.policies.registry import make_policy
 from gantline.simulator.run import Run
 from gantline.simulator.simulate import simulate
@@ -43,7 +43,7 @@ def test_records_and_tables_give_the_same_run(monkeypatch: pytest.MonkeyPatch) -
 
 
 def _told(run: Run) -> tuple[str, int]:
-    """The loop on records counts jobs that spanned nodes; otherwise they are read off the log."""
+    """All of its results, and how many jobs spanned nodes."""
     return fingerprint(run), run.summary["cross_node_jobs"]
 
 

@@ -2,60 +2,38 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from tests.jobs import by_job, job_row
+from tests.probes.scenario import IN_ONE_GROUP, every
 
 from gantline.core.cluster import Node
 from gantline.core.inputs import NodeEvent
-from gantline.core.plan import Assignment, Mode, Plan
-from gantline.core.policy import Policy
-from gantline.core.snapshot import Snapshot
 from gantline.lab.report.frames import node_gpus_of
 from gantline.lab.report.metrics import measure
 from gantline.simulator.run import Run
 from gantline.simulator.simulate import simulate
 
 
-def job(name: str, arrival: float, gpus: int, duration: float, **more: object) -> dict[str, object]:
-    return {"job": name, "arrival": arrival, "gpus": gpus, "duration": duration, **more}
-
-
 def steps(run: Run, *columns: str) -> list[tuple[float, ...]]:
     return run.series.select("time", *columns).rows()
 
 
-@dataclass(frozen=True)
-class Together(Policy):
-    """All jobs share one device."""
-
-    def decide(self, snapshot: Snapshot) -> Plan:
-        return Plan.assign([Assignment(k, group=0, mode=Mode.SPACE) for k in range(len(snapshot.jobs))])
-
-
-@dataclass(frozen=True)
-class Smallest(Policy):
-    """Every job on as few GPUs as it can use."""
-
-    def decide(self, snapshot: Snapshot) -> Plan:
-        return Plan.assign([Assignment(k, gpus=1) for k in range(len(snapshot.jobs))])
-
-
 def test_a_device_with_two_holders_is_busy_once() -> None:
-    run = simulate([job("a", 0, 1, 60), job("b", 20, 1, 20)], "1x4", Together())
-    finish = dict(run.jobs.select("job", "finish").iter_rows())
+    run = simulate([job_row("a", 1, 60), job_row("b", 1, 20, at=20)], "1x4", IN_ONE_GROUP)
+    finish = by_job(run, "finish")
     assert steps(run, "running", "busy_gpus") == [(0, 1, 1), (20, 2, 1), (finish["b"], 1, 1), (finish["a"], 0, 0)]
     assert measure(run)["utilization"] == run.summary["utilization"] == 0.25
 
 
 def test_a_gang_that_runs_smaller_leaves_no_request_behind() -> None:
-    jobs = [job("a", 0, 4, 60, min_gpus=1, max_gpus=4), job("b", 0, 2, 60, min_gpus=1, max_gpus=2)]
-    run = simulate(jobs, "1x4", Smallest())
+    jobs = [job_row("a", 4, 60, min_gpus=1, max_gpus=4), job_row("b", 2, 60, min_gpus=1, max_gpus=2)]
+    run = simulate(jobs, "1x4", every(gpus=1))
     assert steps(run, "queued_gpus", "busy_gpus")[0] == (0, 0, 2)
     assert steps(run, "queued", "queued_gpus", "busy_gpus")[-1][1:] == (0, 0, 0)
 
 
 def test_nodes_count_from_the_moment_they_join() -> None:
     events = [NodeEvent(50, "late", "join", Node("late", "gpu", 4))]
-    run = simulate([job("a", 0, 2, 100), job("b", 0, 4, 100)], "1x4", "fifo", node_events=events)
+    run = simulate([job_row("a", 2), job_row("b", 4)], "1x4", "fifo", node_events=events)
     assert steps(run, "busy_gpus", "total_gpus") == [(0, 2, 4), (50, 6, 8), (100, 4, 8), (150, 0, 8)]
     assert run.summary["node_gpus"] == "2x4"
     assert node_gpus_of(run) == [4, 4]
@@ -64,12 +42,12 @@ def test_nodes_count_from_the_moment_they_join() -> None:
 
 def test_a_failure_is_a_step_of_its_own() -> None:
     events = [NodeEvent(30, "node1", "down"), NodeEvent(70, "node1", "up")]
-    run = simulate([job("a", 0, 1, 100)], "2x1", "fifo", node_events=events)
+    run = simulate([job_row("a")], "2x1", "fifo", node_events=events)
     assert steps(run, "busy_gpus", "down_gpus") == [(0, 1, 0), (30, 1, 1), (70, 1, 0), (100, 0, 0)]
 
 
 def test_what_had_not_arrived_is_neither_waiting_nor_in_the_queue() -> None:
-    run = simulate([job("a", 0, 1, 100), job("b", 10, 4, 100), job("c", 900, 1, 5)], "1x4", "fifo", until=50)
+    run = simulate([job_row("a"), job_row("b", 4, at=10), job_row("c", 1, 5, at=900)], "1x4", "fifo", until=50)
     assert run.jobs["state"].to_list() == ["running", "waiting", "future"]
     assert steps(run, "queued", "running")[-1][:2] == (50, 1)
     assert "c" not in run.events["job"]
@@ -77,7 +55,7 @@ def test_what_had_not_arrived_is_neither_waiting_nor_in_the_queue() -> None:
 
 
 def test_an_allocation_of_cpus_alone_names_its_node_and_no_device() -> None:
-    jobs = [job(f"j{k}", 5.0 * k, 1, 100.0, options="gpu:1=100|cpu:0/20=120") for k in range(6)]
+    jobs = [job_row(f"j{k}", at=5.0 * k, options="gpu:1=100|cpu:0/20=120") for k in range(6)]
     held = simulate(jobs, "gpu:2x1/0c/64g,cpu:2x0/32c/64g", "allox").allocations
     alone = held.filter(held["gpus"] == 0)
     assert set(alone["type"]) == {"cpu"}
@@ -87,6 +65,6 @@ def test_an_allocation_of_cpus_alone_names_its_node_and_no_device() -> None:
 
 
 def test_a_run_in_which_nothing_starts_has_no_allocations() -> None:
-    run = simulate([job("a", 100, 1, 5)], "1x4", "fifo", until=50)
+    run = simulate([job_row("a", 1, 5, at=100)], "1x4", "fifo", until=50)
     assert run.allocations.is_empty()
     assert run.events.is_empty()

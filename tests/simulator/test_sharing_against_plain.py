@@ -2,32 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.examples import FEWER
+from tests.jobs import by_job, job_row
 from tests.oracles.plain_sharing import SharingGang, share_plainly
+from tests.probes.scenario import each
 
-from gantline import Assignment, Mode, Plan, Policy, Snapshot
+from gantline import Mode
 from gantline.simulator.simulate import simulate
 
 DEVICES = 4
-
-
-@dataclass(frozen=True)
-class AsDrawn(Policy):
-    """Every job on the devices that were drawn for it, as long as it is there."""
-
-    drawn: tuple[tuple[str, tuple[int, ...], float, int], ...] = field(default=())
-
-    def decide(self, snapshot: Snapshot) -> Plan:
-        of = {name: (devices, fraction, group) for name, devices, fraction, group in self.drawn}
-        rows = []
-        for place, name in enumerate(snapshot.jobs.ids):
-            devices, fraction, group = of[name]
-            rows.append(Assignment(place, devices=devices, fraction=fraction, group=group, mode=Mode.SPACE))
-        return Plan.assign(rows)
 
 
 @st.composite
@@ -47,15 +33,16 @@ def scenes(draw: st.DrawFn, grouped: bool) -> list[SharingGang]:
 
 
 def finishes(gangs: list[SharingGang], executor: str) -> dict[str, float]:
-    jobs = [{"job": gang.name, "arrival": gang.arrival, "gpus": len(gang.devices), "duration": gang.work} for gang in gangs]
-    policy = AsDrawn(tuple((gang.name, tuple(sorted(gang.devices)), gang.fraction, gang.group) for gang in gangs))
-    run = simulate(jobs, f"1x{DEVICES}", policy, executor=executor)
-    return dict(run.jobs.select("job", "finish").iter_rows())
+    jobs = [job_row(gang.name, len(gang.devices), gang.work, at=gang.arrival) for gang in gangs]
+    terms = {gang.name: {"devices": tuple(sorted(gang.devices)), "fraction": gang.fraction, "group": gang.group} for gang in gangs}
+    as_drawn = each(lambda snapshot, k: {"mode": Mode.SPACE, **terms[snapshot.jobs.ids[k]]})
+    run = simulate(jobs, f"1x{DEVICES}", as_drawn, executor=executor)
+    return by_job(run, "finish")
 
 
 @pytest.mark.parametrize("executor", ["instant", "acknowledged"])
 @given(gangs=scenes(grouped=False))
-@settings(max_examples=settings().max_examples // 3)
+@FEWER
 def test_gangs_on_any_devices_of_others(executor: str, gangs: list[SharingGang]) -> None:
     share_plainly(gangs)
     assert finishes(gangs, executor) == pytest.approx({gang.name: gang.finish for gang in gangs}, abs=1e-5)
@@ -63,7 +50,7 @@ def test_gangs_on_any_devices_of_others(executor: str, gangs: list[SharingGang])
 
 @pytest.mark.parametrize("executor", ["instant", "acknowledged"])
 @given(gangs=scenes(grouped=True))
-@settings(max_examples=settings().max_examples // 3)
+@FEWER
 def test_groups_share_with_no_other_group(executor: str, gangs: list[SharingGang]) -> None:
     share_plainly(gangs)
     assert finishes(gangs, executor) == pytest.approx({gang.name: gang.finish for gang in gangs}, abs=1e-5)

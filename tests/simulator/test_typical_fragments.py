@@ -7,14 +7,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.jobs import job_row
 
 from gantline import simulate
 from gantline.lab.report.metrics import Window, measure
 from gantline.lab.report.rundir import read_run, write_run
 
 HALF_AND_PAIR = [
-    {"job": "half", "arrival": 0.0, "gpus": 1, "duration": 10.0, "gpu_demand": 0.5},
-    {"job": "pair", "arrival": 0.0, "gpus": 2, "duration": 10.0, "gpu_demand": 2.0},
+    job_row("half", 1, 10.0, gpu_demand=0.5),
+    job_row("pair", 2, 10.0, gpu_demand=2.0),
 ]
 
 
@@ -34,20 +35,20 @@ def test_half_of_what_is_free_is_lost_to_a_pair() -> None:
 def test_a_policy_that_shares_nothing_holds_whole_gpus() -> None:
     # 0 to 10 s: one GPU is free, of use to the half alone
     assert told(HALF_AND_PAIR, "1x2", "fifo") == pytest.approx(0.5)
-    quarter = [{"job": "quarter", "arrival": 0.0, "gpus": 1, "duration": 10.0, "gpu_demand": 0.25}, *HALF_AND_PAIR]
+    quarter = [job_row("quarter", 1, 10.0, gpu_demand=0.25), *HALF_AND_PAIR]
     # a half, a quarter and a pair in the mix; 1.25 are free for 10 s with sharing, and none is without it
     assert told(quarter, "1x2") == pytest.approx((1.25 / 3 + 0.25 / 3) / 1.25)
     assert told(quarter, "1x2", "fifo") == 0.0
 
 
 def test_free_gpus_without_cpus_are_fragments() -> None:
-    hungry = [{"job": "a", "arrival": 0.0, "gpus": 1, "duration": 10.0, "gpu_demand": 0.5, "cpus": 6}]
+    hungry = [job_row("a", 1, 10.0, gpu_demand=0.5, cpus=6)]
     assert told(hungry, "1x2/8c") == 1.0
     assert told(hungry, "1x2/16c") == 0.0
 
 
 def test_plain_runs_do_not_count_it() -> None:
-    run = simulate([{"job": "a", "arrival": 0.0, "gpus": 1, "duration": 10.0}], "1x2", "fifo")
+    run = simulate([job_row("a", 1, 10.0)], "1x2", "fifo")
     assert "typical_fragmentation" not in run.summary
 
 

@@ -7,18 +7,15 @@ import os
 import random
 import sys
 import time
-from collections import Counter
 from dataclasses import dataclass, field
 from multiprocessing.context import ForkServerProcess
 from pathlib import Path
 
-from tests.live.lives import wait_for
-from tests.live.specs import ENDED
+from tests.live.lives import check_promises, steps_in, told
+from tests.live.specs import ENDED, until
 
-from gantline.live.scheduler.replay import replay_store
 from gantline.live.service.client import Client
 from gantline.live.service.home import Home, Options
-from gantline.live.store import SqlStore
 
 _JOB = str(Path(__file__).parents[1] / "live" / "chaos_job.py")
 _BRISK = {"min_run": 1.0, "grace": 2.0}
@@ -59,7 +56,7 @@ class Lives:
                 time.sleep(self.chance.uniform(0.0, 3.0))
                 self.kill()
                 self.start()
-            wait_for(lambda: all(job["state"] in ENDED and not job["devices"] for job in self.client.jobs()))
+            until(lambda: all(job["state"] in ENDED and not job["devices"] for job in self.client.jobs()))
             self.client.shutdown(drain=True)
             self.service.join()
         finally:
@@ -72,7 +69,7 @@ class Lives:
             target=serve_on, args=(self.executor, self.home.path, self.runner, policy, self.env)
         )
         self.service.start()
-        wait_for(lambda: self.home.announced() is not None or not self.service.is_alive())
+        until(lambda: self.home.announced() is not None or not self.service.is_alive())
         assert self.home.announced() is not None, "the service does not start"
         self.client = Client(home=self.home.path, timeout=60.0)
         self.client.jobs()
@@ -93,20 +90,10 @@ class Lives:
 
     def check(self) -> None:
         """No job is lost, none was on a device of another, no saved step was lost, and the record gives the decisions again."""
-        assert not self._told("breaches"), f"a device was used twice: {self._told('breaches')}"
-        twice = [one for one, count in Counter(tuple(line[:2]) for line in self._told("began")).items() if count > 1]
-        assert not twice, f"incarnations began twice: {twice}"
+        jobs = check_promises(self.folder, self.home.store)
         for path in self.home.jobs.glob("*/checkpoint/steps*"):
-            steps = [int(line.split()[1]) for line in path.read_text().splitlines()]
+            steps = steps_in(path)
             assert steps == list(range(1, len(steps) + 1)), f"a saved step was lost, or made twice: {path} {steps}"
-        store = SqlStore.open(self.home.store, write=False)
-        jobs, replayed = {job["id"]: job for job in store.jobs()}, replay_store(store)
-        store.close()
         assert set(jobs) == set(self.known)
         assert {job["state"] for job in jobs.values()} == {"succeeded"}, [job for job in jobs.values() if job["state"] != "succeeded"]
-        assert {line[0] for line in self._told("done")} == set(self.known)
-        assert replayed.difference is None, f"the record is not what was decided: {replayed.difference}"
-
-    def _told(self, name: str) -> list[list[str]]:
-        path = self.folder / name
-        return [line.split() for line in path.read_text().splitlines()] if path.exists() else []
+        assert {line[0] for line in told(self.folder, "done")} == set(self.known)

@@ -124,7 +124,6 @@ class KubernetesCluster:
     def tell_kubelets(self, words: str) -> None:
         """``cut NODE``: it is silent and its pods go on; ``kill NODE``: pods, too, are gone; ``back NODE``: it reports again."""
         pipe = self.processes["kubelets"].stdin
-        assert pipe is not None
         pipe.write(f"{words}\n".encode())
         pipe.flush()
 

@@ -11,7 +11,7 @@ from tests.live.specs import contact_of
 from tests.system.kubernetes import KubernetesCluster
 
 from gantline.engine.executor import Order, Report
-from gantline.lab.conformance.runner import Told
+from gantline.lab.conformance.runner import ReportAndEnding
 from gantline.live.jobs.launch import Launch
 from gantline.live.runners.kubernetes.runner import KubernetesRunner
 from gantline.live.runners.runner_context import RunnerContext
@@ -42,17 +42,17 @@ class KubernetesBench:
         self.attach()
 
     def attach(self) -> list[Present]:
-        self._told: list[Told] = []
+        self._reports: list[ReportAndEnding] = []
         self.news: list[NodeNews] = []
         self._new: deque[Report] = deque()
         self.runner = self.executor = KubernetesRunner.open(self.context)
-        present = list(self.runner.roll_call())
+        present = list(self.runner.adopt())
         self.runner.attach(contact_of(self.runner, lambda row: self.launch, self._receive))
         return present
 
     def _receive(self, events: RunnerEvents) -> None:
         self.news += events.nodes
-        self._told += events.reports
+        self._reports += events.reports
         self._new += (report for report, _ in events.reports)
 
     # --- of an executor -------------------------------------------------------------------------------------------------
@@ -70,8 +70,8 @@ class KubernetesBench:
     def send(self, order: Order) -> None:
         self.runner.send(order, 0.0)
 
-    def told(self) -> list[Told]:
-        return list(self._told)
+    def reports(self) -> list[ReportAndEnding]:
+        return list(self._reports)
 
     def end(self, code: int) -> None:
         self._say(0, code)

@@ -156,7 +156,6 @@ class SlurmCluster:
 
     def _daemon(self, name: str, *arguments: str) -> subprocess.Popen[bytes]:
         program = _program(name)
-        assert program is not None
         log = (self.home / f"{name}.out").open("ab")
         self.daemons.append(subprocess.Popen((program, *arguments), env=self.env, stdout=log, stderr=log, stdin=subprocess.DEVNULL))
         return self.daemons[-1]

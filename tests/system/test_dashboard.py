@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
+from tests.live.service.asking import becomes
 from tests.live.service.conftest import Running, until
 from tests.system.chromium import Chromium
 from tests.system.visitor import Visitor
@@ -63,7 +64,7 @@ def test_a_job_is_checked_submitted_followed_and_cancelled(visitor: Visitor, own
     visitor.sees("work that is not saved is lost", "dialog")
     visitor.press("Cancel", "dialog")
     visitor.sees("cancelled")
-    until(lambda: owner.job(id)["state"] == "cancelled")
+    becomes(owner, id, "cancelled")
 
 
 def test_a_submission_with_a_mistake_is_refused_in_words(visitor: Visitor) -> None:
@@ -91,7 +92,7 @@ def test_why_a_job_waits_and_what_would_start_it(visitor: Visitor, owner: Client
     visitor.sees("Resize job", "dialog")
     assert visitor.browser.evaluate("document.querySelector('dialog input').value") == "1"
     visitor.press("Resize", "dialog")
-    until(lambda: owner.job(second)["state"] == "running")
+    becomes(owner, second)
     visitor.sees("running", ".panel")
 
 
@@ -156,7 +157,7 @@ def test_what_is_chosen_stays_chosen_through_updates(visitor: Visitor, owner: Cl
 def test_hostile_names_and_lines_stay_text(visitor: Visitor, owner: Client) -> None:
     (id,) = owner.submit(["printf", "%s\n", HOSTILE], name=HOSTILE[:60], labels={"x": "<b>"})
     (long,) = owner.submit(["sleep", "600"], name="n" * 200)
-    until(lambda: owner.job(id)["state"] == "succeeded")
+    becomes(owner, id, "succeeded")
     visitor.press("ended", ".jobs")
     visitor.sees(HOSTILE[:30], ".grid")
     visitor.go(f"job/{id}")
@@ -170,7 +171,7 @@ def test_hostile_names_and_lines_stay_text(visitor: Visitor, owner: Client) -> N
 
 def test_of_a_huge_log_the_end_comes_first(visitor: Visitor, owner: Client, service: Running) -> None:
     (id,) = owner.submit(["echo", "first line"], name="talker")
-    until(lambda: owner.job(id)["state"] == "succeeded")
+    becomes(owner, id, "succeeded")
     with (service.home / "jobs" / id / "1" / "log").open("r+b") as log:
         log.seek(10**9)  # a hole: it takes no room on the disk
         log.write(b"\n" + b"".join(b"line %d\n" % n for n in range(5000)))

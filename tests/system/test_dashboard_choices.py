@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
+from tests.live.service.asking import over
 from tests.live.service.conftest import Running, until
 from tests.system.chromium import Chromium
 from tests.system.visitor import Visitor
@@ -20,7 +21,7 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
     owner.set_queue("research", weight=2.0)
     for n in range(3):
         (id,) = owner.submit(["sleep", "0.3"], name=f"past {n}")
-        owner.wait(id, timeout=60)
+        over(owner, id)
     owner.submit(["sleep", "600"], name="holder", resources={"gpus": 4}, queue="research", estimate="5m")
     for n, estimate in enumerate(("90m", "10m", "1m")):
         owner.submit(["sleep", "600"], name=f"waits {n}", resources={"gpus": 4}, estimate=estimate)

@@ -12,6 +12,7 @@ from tests.system.chromium import Chromium
 from tests.system.large_board import LargeCluster, LargeService
 from tests.system.visitor import Visitor
 
+from gantline.live.service import live_board
 from gantline.live.service.home import Home, Options
 
 KEPT = Path(__file__).parents[2] / "docs" / "_static"
@@ -24,7 +25,8 @@ def folder(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def large() -> Iterator[LargeService]:
+def large(monkeypatch: pytest.MonkeyPatch) -> Iterator[LargeService]:
+    monkeypatch.setattr(live_board, "PAUSE", 0.0)  # its views come one by one
     service = LargeService(LargeCluster(), pace=0.1, updates=20)
     yield service
     service.close()
@@ -51,17 +53,17 @@ def test_numbers_the_map_and_seven_rows_fit_a_screen(visitor: Visitor, folder: P
 
 def test_a_waiting_job_is_the_same_in_row_panel_and_map_after_twenty_updates(visitor: Visitor, large: LargeService, folder: Path) -> None:
     key = large.cluster.queue[2000]
-    visitor.find(str(key))
-    visitor.open_job(str(key))
+    visitor.find(key)
+    visitor.open_job(key)
     visitor.find("")
     large.go.set()
-    visitor.browser.wait_for("document.documentElement.dataset.version === 'large.20'")
+    visitor.browser.wait_for(f"document.documentElement.dataset.version === '{large.board.version_of(21)}'")
     visitor.browser.wait_for("document.querySelector('.panel .ladder') !== null")
     visitor.browser.evaluate("document.querySelector('.grid').focus()")
     visitor.key("ArrowDown")
     visitor.key("ArrowUp")
     assert visitor.text(".panel h2").startswith(f"{key} ")
-    assert visitor.text(".grid-row.active .c-id") == str(key)
+    assert visitor.text(".grid-row.active .c-id") == key
     assert visitor.text(".lit-words") == f"job {key} holds no device"
     visitor.browser.screenshot(folder / "dashboard-waiting.png", whole=False)
 
@@ -71,8 +73,8 @@ def test_a_gang_of_sixteen_is_lit_in_the_dark(visitor: Visitor, large: LargeServ
     key = next(key for key, mine in places.items() if len(mine) == 16 and mine[0] % 8 == 0 and mine[15] - mine[0] == 15)
     visitor.browser.become(1400, dark=True)
     visitor.press("running", ".jobs")
-    visitor.find(str(key))
-    visitor.open_job(str(key))
+    visitor.find(key)
+    visitor.open_job(key)
     visitor.sees(f"job {key} is lit: 16 devices", ".lit-words")
     visitor.sees("running on 16 devices", ".panel")
     visitor.browser.screenshot(folder / "dashboard-gang.png", whole=False)

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tests.live.service.asking import over
 from tests.live.service.conftest import Running, until
 from tests.system.chromium import Chromium
 from tests.system.visitor import Visitor
@@ -22,7 +23,7 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
     owner = running.client()
     owner.set_queue("research", weight=2.0)
     (done,) = owner.submit(["echo", "done"], name="done")
-    owner.wait(done, timeout=60)
+    over(owner, done)
     owner.submit(["sleep", "600"], name="holder", resources={"gpus": 4}, queue="research", estimate="20m")
     owner.submit(["sleep", "600"], name="a rather long name of a job that waits", resources={"gpus": 2}, estimate="10m")
     until(lambda: sorted(job["state"] for job in owner.jobs()) == ["pending", "running", "succeeded"])

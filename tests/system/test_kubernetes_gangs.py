@@ -49,12 +49,12 @@ def make(cluster: KubernetesCluster, tmp_path: Path) -> Iterator[Make]:
 
 def told(bench: KubernetesBench, news: News, row: int = 0, epoch: int = 1) -> tuple[Report, Ending | None]:
     """Wait for a report."""
-    found = [(report, ending) for report, ending in bench.told() if (report.news, report.row, report.epoch) == (news, row, epoch)]
+    found = [(report, ending) for report, ending in bench.reports() if (report.news, report.row, report.epoch) == (news, row, epoch)]
     if found:
         return found[-1]
     wait_for(
-        lambda: any((report.news, report.row, report.epoch) == (news, row, epoch) for report, _ in bench.told()),
-        f"{news.value} of row {row}, epoch {epoch}; told {bench.told()}",
+        lambda: any((report.news, report.row, report.epoch) == (news, row, epoch) for report, _ in bench.reports()),
+        f"{news.value} of row {row}, epoch {epoch}; told {bench.reports()}",
     )
     return told(bench, news, row, epoch)
 
@@ -97,7 +97,6 @@ def test_when_one_pod_is_deleted_by_hand_the_whole_gang_ends_and_that_is_not_the
     cluster.client.delete(path_of("pods", "default", "gantline-job0.1.1"))
     report, ending = told(bench, News.FAILED)
     assert report.lost is Fault.ENGINE
-    assert ending is not None
     assert "gantline-job0.1.1 was deleted, and not by this service" in ending.why
     wait_for(lambda: not names(cluster), "removal of both pods")
 
@@ -109,7 +108,6 @@ def test_labels_removed_by_hand_lose_nothing(make: Make, cluster: KubernetesClus
     cluster.client.merge(path, {"metadata": {"labels": None, "annotations": {"gantline.io/epoch": "9"}}})
     bench.end(3)
     _, ending = told(bench, News.FAILED)
-    assert ending is not None
     assert ending.exit == 3
 
 
@@ -164,7 +162,6 @@ def test_a_clock_that_is_an_hour_slow_is_mentioned_and_moves_no_start(
     assert any("the API server's clock differs from this one by 3" in note for note in bench.runner.notes())
     start(bench, 0)
     (present,) = bench.begin_again()
-    assert present.since is not None
     assert abs(present.since - (slow() - 3600.0)) < 600.0
 
 
@@ -173,7 +170,6 @@ def test_an_image_that_cannot_be_pulled_is_the_jobs_failure_with_the_kubelets_wo
     bench.send(Order(Verb.START, 0, 1, (0,)))
     report, ending = told(bench, News.FAILED)
     assert report.lost is Fault.JOB
-    assert ending is not None
     assert "its image cannot be pulled on node a: Back-off pulling image" in ending.why
 
 
@@ -186,7 +182,6 @@ def test_half_a_gang_is_given_back_with_the_reason(make: Make, cluster: Kubernet
     cluster.tell_kubelets("back b")
     report, ending = told(bench, News.FAILED)
     assert report.lost is Fault.ENGINE
-    assert ending is not None
     assert "1 of 2 pods did not start within 3 s" in ending.why
     assert bench.has_saved()  # the half that ran was asked to end
 
@@ -263,7 +258,7 @@ def test_the_api_server_may_be_away_for_a_while(make: Make, cluster: KubernetesC
     told(bench, News.FINISHED)
     told(bench, News.STARTED, row=2)
     print(f"caught up {time.monotonic() - answers:.1f} s after the first answer of the server")
-    assert not [report for report, _ in bench.told() if report.row == 1 and report.news is not News.STARTED]
+    assert not [report for report, _ in bench.reports() if report.row == 1 and report.news is not News.STARTED]
     assert names(cluster).count("gantline-job2.1.0") == 1
     again = sum(one.gone for one in bench.runner.followers)  # a server that was started anew does not know what was before
     assert bench.runner.client.lists == lists + again

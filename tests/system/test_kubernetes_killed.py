@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import random
 import time
-from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tests.live.lives import check_promises, told
 from tests.live.specs import ENDED
 from tests.system.kubernetes import KubernetesCluster, empty, kubernetes_cluster, missing, node, wait_for
 from tests.system.kubernetes_service import Service
 
 from gantline.core.errors import GantlineError
-from gantline.live.scheduler.replay import replay_store
-from gantline.live.store import SqlStore
 
 pytestmark = pytest.mark.skipif(bool(missing()), reason=missing())
 JOBS = 30
@@ -56,23 +54,9 @@ def test_killed_at_random_instants(cluster: KubernetesCluster, tmp_path: Path, k
     service.client.shutdown(drain=True)
     service.process.wait(60)
 
-    def told(name: str) -> list[list[str]]:
-        path = tmp_path / name
-        return [line.split() for line in path.read_text().splitlines()] if path.exists() else []
-
-    assert not told("breaches"), f"a device was used twice: {told('breaches')}"
-    twice = [one for one, count in Counter(tuple(line[:2]) for line in told("began")).items() if count > 1]
-    assert not twice, f"incarnations began twice: {twice}"
-    for path in (tmp_path / "saved").glob("*/steps"):
-        steps = [int(line.split()[1]) for line in path.read_text().splitlines()]
-        assert steps == sorted(set(steps)), f"a saved step was lost, or made by two at once: {path} {steps}"
-    store = SqlStore.open(service.home.store, write=False)
-    states = {job["id"]: job["state"] for job in store.jobs()}
-    replayed = replay_store(store)
-    store.close()
-    assert {id: states.get(id) for id in known} == dict.fromkeys(known, "succeeded")
-    assert replayed.difference is None
+    jobs = check_promises(tmp_path, service.home.store, (tmp_path / "saved").glob("*/steps"))
+    assert {id: jobs[id]["state"] for id in known} == dict.fromkeys(known, "succeeded")
     starts = sorted(service.starts)
     (middle, _), (slowest, cpu) = starts[len(starts) // 2], starts[-1]
-    print(f"{kills} kills, {len(told('began'))} incarnations of {JOBS} jobs, {left} of which were there after the last kill")
+    print(f"{kills} kills, {len(told(tmp_path, 'began'))} incarnations of {JOBS} jobs, {left} of which were there after the last kill")
     print(f"the service answers and has adopted its gangs after {middle:.1f} s, at most {slowest:.1f} s ({cpu:.1f} CPU s)")

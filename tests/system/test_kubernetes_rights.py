@@ -50,10 +50,10 @@ def test_what_the_manifest_grants_is_enough_for_a_gang_over_two_nodes(cluster: K
     bench = KubernetesBench(cluster, tmp_path, kubeconfig=str(cluster.kubeconfig_of("gantline")))
     try:
         bench.send(Order(Verb.START, 0, 1, (0, 4)))
-        wait_for(lambda: [one for one, _ in bench.told() if one.news is News.STARTED], "start")
+        wait_for(lambda: [one for one, _ in bench.reports() if one.news is News.STARTED], "start")
         assert bench.runner.output("job0", 1).size > 0
         bench.send(Order(Verb.STOP, 0, 1))
-        wait_for(lambda: [one for one, _ in bench.told() if one.news is News.STOPPED], "stop")
+        wait_for(lambda: [one for one, _ in bench.reports() if one.news is News.STOPPED], "stop")
         wait_for(lambda: not cluster.pods(), "removal of the pods")
         services = path_of("services", "default")
         wait_for(lambda: len(cluster.client.get(services)["items"]) == 1, "removal of the meeting point")  # one is the cluster's own

@@ -7,12 +7,13 @@ from pathlib import Path
 
 import psycopg
 import pytest
+from tests.live.service.asking import cancel, started, succeed
 from tests.live.service.conftest import Running, until
+from tests.live.specs import replays
 from tests.live.store_contract import StoreContract, job
 from tests.system.postgres import Postgres
 
 from gantline.core.errors import RefusedError
-from gantline.live.scheduler.replay import replay_store
 from gantline.live.service.home import Home, Options
 from gantline.live.store import SqlStore, StoreError
 from gantline.live.store.connection import LostStoreError
@@ -93,8 +94,7 @@ def test_a_service_goes_on_after_a_restart_of_the_server(tmp_path: Path) -> None
         url = own.database()
         running = Running(Options(Home(tmp_path / "home"), devices="cpu:2", store=url)).start()
         client = running.client()
-        (long,) = client.submit(["sleep", "600"])
-        until(lambda: client.job(long)["state"] == "running")
+        long = started(client)
         own.restart()
 
         def submitted() -> str:
@@ -104,13 +104,12 @@ def test_a_service_goes_on_after_a_restart_of_the_server(tmp_path: Path) -> None
                 return ""
 
         assert client.wait(until(submitted, "the connection is made again"), timeout=120)[0]["state"] == "succeeded"
-        client.cancel(long)
-        client.wait(long, timeout=120)
+        cancel(client, long)
         with pytest.raises(RefusedError, match="another service"):
             SqlStore.open(url)
         running.stop()
         store = SqlStore.open(url, write=False)
-        assert replay_store(store).difference is None
+        replays(store)
         store.close()
     finally:
         own.close()
@@ -119,7 +118,6 @@ def test_a_service_goes_on_after_a_restart_of_the_server(tmp_path: Path) -> None
 def test_every_commit_waits_for_the_log(url: str) -> None:
     store = SqlStore.open(url)
     writer = store._connections.writer
-    assert writer is not None
     with writer.begin():
         assert writer.exec_driver_sql("show synchronous_commit").scalar() == "on"
         assert writer.exec_driver_sql("show fsync").scalar() == "on"
@@ -131,9 +129,8 @@ def test_a_service_on_postgresql_goes_on_after_a_restart(url: str, tmp_path: Pat
     first = Running(options).start()
     client = first.client()
     (done,) = client.submit(["sh", "-c", "echo hello"])
-    assert client.wait(done, timeout=120)[0]["state"] == "succeeded"
-    (runs,) = client.submit(["sleep", "600"])
-    until(lambda: client.job(runs)["state"] == "running")
+    succeed(client, done)
+    runs = started(client)
     assert client.status()["store"] == "postgresql"
     with pytest.raises(RefusedError, match="another service"):
         SqlStore.open(url)
@@ -152,14 +149,14 @@ def test_a_server_that_was_restored_to_an_earlier_time_begins_another_life(serve
     home = Home(tmp_path / "home")
     first = Running(Options(home, devices="cpu:2", store=url)).start()
     (done,) = first.client().submit(["true"])
-    assert first.client().wait(done, timeout=120)[0]["state"] == "succeeded"
+    succeed(first.client(), done)
     first.stop()
     earlier = f"{url.rpartition('/')[2]}_earlier"
     with psycopg.connect(server.url(), autocommit=True) as connection:
         connection.execute(f"create database {earlier} template {url.rpartition('/')[2]}")  # type: ignore[arg-type]
     second = Running(Options(home, store=url)).start()
     (lost,) = second.client().submit(["true"])
-    assert second.client().wait(lost, timeout=120)[0]["state"] == "succeeded"
+    succeed(second.client(), lost)
     second.stop()
     told: list[str] = []
     third = Running(Options(home, store=server.url(earlier)), told.append).start()
@@ -168,6 +165,6 @@ def test_a_server_that_was_restored_to_an_earlier_time_begins_another_life(serve
     assert client.job(done)["state"] == "succeeded"
     (new,) = client.submit(["sh", "-c", "echo ran"])
     assert int(new) > int(lost)
-    assert client.wait(new, timeout=120)[0]["state"] == "succeeded"
+    succeed(client, new)
     assert "".join(client.logs(new)) == "ran\n"
     third.stop()

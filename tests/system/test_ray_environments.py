@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.live.specs import ended, until
+from tests.live.specs import ended, must_succeed, until
 from tests.system.cluster_lives import Lives
 from tests.system.ray_cluster import RayCluster
 
@@ -79,7 +79,7 @@ def told(board: Path, pattern: str) -> list[list[str]]:
 
 def test_code_and_variables_are_brought_to_both_nodes(scheduler: Scheduler, board: Path, code: Path) -> None:
     (id,) = scheduler.submit(job(board, code, gpus=4))
-    assert ended(scheduler, id) == ["succeeded"]
+    must_succeed(scheduler, id)
     found = told(board, f"{id}.*")
     assert sorted(one[:3] for one in found) == [["0", "fast", "found"]] * 2 + [["1", "fast", "found"]] * 2
     assert all(Path(one[3]) != code and Path(one[3]).name.startswith("_ray_pkg_") for one in found)
@@ -89,7 +89,7 @@ def test_a_zip_file_and_what_is_left_out_of_a_folder(scheduler: Scheduler, board
     archive = Path(shutil.make_archive(str(board / "code"), "zip", code))
     leaves_out = job(board, code, excludes=["data"])
     (first,), (second,) = scheduler.submit(leaves_out), scheduler.submit(job(board, archive))
-    assert ended(scheduler, first, second) == ["succeeded", "succeeded"]
+    must_succeed(scheduler, first, second)
     ((*_, without),), ((*_, whole),) = told(board, f"{first}.*"), told(board, f"{second}.*")
     assert not (Path(without) / "data").exists()
     assert (Path(whole) / "data" / "large").exists()
@@ -109,7 +109,7 @@ def test_a_job_that_starts_again_elsewhere_has_the_code_as_it_was_submitted(
         assert {tuple(one[1:3]) for one in told(board, f"{id}.*")} == {("fast", "found")}
         assert not scheduler.view().jobs[id].devices[0].startswith(f"{lost}:")
         (board / "go").touch()
-        assert ended(scheduler, id) == ["succeeded"]
+        must_succeed(scheduler, id)
     finally:
         ray_cluster.add(lost)
 

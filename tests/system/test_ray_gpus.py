@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.live.specs import contact_of, ended, state, until
+from tests.live.specs import contact_of, must_succeed, until, until_running
 from tests.live.test_change_of_ranks import POLICY, gang, lines, resize, sizes
 from tests.system.ray_cluster import RayCluster
 from tests.system.test_ray_contract import end_all
@@ -31,7 +31,7 @@ def ray_cluster() -> Iterator[RayCluster]:
 def test_reports_name_the_gpus_that_ranks_really_have(tmp_path: Path, ray_cluster: RayCluster) -> None:
     runner, told = RayRunner(tmp_path, address=ray_cluster.address), list[Report]()
     assert [(node.name, node.type, node.gpus) for node in runner.cluster.nodes] == [("n1", "gpu", 3), ("n2", "gpu", 3)]
-    runner.roll_call()
+    runner.adopt()
     line = f"echo $CUDA_VISIBLE_DEVICES > {tmp_path}/draft.$RANK; mv {tmp_path}/draft.$RANK {tmp_path}/cuda.$RANK; sleep 1000"
     launch = Launch((line,), shell=True, processes=0, grace=5.0)
     runner.attach(contact_of(runner, lambda row: launch, lambda events: told.extend(report for report, _ in events.reports)))
@@ -55,8 +55,8 @@ def test_ranks_that_join_have_gpus_of_their_own(tmp_path: Path, ray_cluster: Ray
         until(lambda: lines(seen), "the first step")
         resize(scheduler, job, 3)
         until(lambda: 3 in sizes(seen), "three ranks")
-        until(lambda: state(scheduler, job) == "running", "that is known")
-        assert ended(scheduler, job) == ["succeeded"]
+        until_running(scheduler, job)
+        must_succeed(scheduler, job)
     finally:
         scheduler.stop()
     found = dict(line.split() for line in (tmp_path / "cuda").read_text().splitlines())

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.live.specs import ended, shell, state, until
+from tests.live.specs import ended, must_succeed, shell, state, until, until_running
 from tests.system.ray_cluster import RayCluster
 
 from gantline.core.inputs import Action
@@ -65,7 +65,7 @@ def test_a_gang_on_a_lost_node_goes_on_elsewhere(tmp_path: Path, ray_cluster: Ra
     """And the node comes back under its name."""
     waits = f"while [ ! -e {tmp_path}/finish ]; do sleep 0.1; done"
     gang, other = (scheduler.submit(shell(waits, gpus, processes=0), "ann")[0] for gpus in (3, 1))
-    until(lambda: state(scheduler, gang) == state(scheduler, other) == "running")
+    until_running(scheduler, gang, other)
     lost = max(nodes_of(scheduler, gang) - nodes_of(scheduler, other))
     ray_cluster.lose(lost)
     until(lambda: not is_up(scheduler, lost), "the loss of a node")
@@ -75,14 +75,14 @@ def test_a_gang_on_a_lost_node_goes_on_elsewhere(tmp_path: Path, ray_cluster: Ra
     until(lambda: is_up(scheduler, lost), "the return of a node")
     (again,) = scheduler.submit(shell("true", 2), "ann")
     (tmp_path / "finish").touch()
-    assert ended(scheduler, gang, other, again) == ["succeeded"] * 3
+    must_succeed(scheduler, gang, other, again)
 
 
 @pytest.mark.parametrize("away", [8.0, pytest.param(60.0, marks=pytest.mark.long)])  # seconds
 def test_jobs_go_on_while_the_control_store_is_away(tmp_path: Path, ray_cluster: RayCluster, scheduler: Scheduler, away: float) -> None:
     running = [scheduler.submit(shell(careful(tmp_path), gpus, processes=0), "ann")[0] for gpus in (1, 3)]
     short = scheduler.submit(shell(f"while [ ! -e {tmp_path}/away ]; do sleep 0.1; done; echo done > {tmp_path}/short"), "ann")[0]
-    until(lambda: all(state(scheduler, job) == "running" for job in (*running, short)))
+    until_running(scheduler, *running, short)
     with ray_cluster.without_store():
         (tmp_path / "away").touch()
         (late,) = scheduler.submit(shell("true"), "ann")
@@ -90,10 +90,10 @@ def test_jobs_go_on_while_the_control_store_is_away(tmp_path: Path, ray_cluster:
         until((tmp_path / "short").exists, "the end of a job that needs no control store")
         assert [state(scheduler, job) for job in running] == ["running", "running"]
     back = time.monotonic()
-    assert ended(scheduler, short, late) == ["succeeded", "succeeded"]
+    must_succeed(scheduler, short, late)
     print(f"away for {away:g} s; caught up after {time.monotonic() - back:.1f} s")
     (tmp_path / "finish").touch()
-    assert ended(scheduler, *running) == ["succeeded", "succeeded"]
+    must_succeed(scheduler, *running)
     assert not (tmp_path / "breaches").exists()
     assert {file.read_text() for file in tmp_path.glob("began.*")} == {"1\n"}, "something was started twice"
 
@@ -103,17 +103,17 @@ def test_a_service_that_ends_while_the_control_store_is_away_leaves_its_jobs_to_
     first = Scheduler(store, RayRunner(tmp_path, "cpu", address=ray_cluster.address), "fifo")
     first.start()
     (running,) = first.submit(shell(careful(tmp_path), 3, processes=0), "ann")
-    until(lambda: state(first, running) == "running")
+    until_running(first, running)
     with ray_cluster.without_store():
         (waiting,) = first.submit(shell("true"), "ann")
         first.stop()
     second = Scheduler(store, RayRunner(tmp_path, "cpu", address=ray_cluster.address), "fifo")
     second.start()
     try:
-        assert ended(second, waiting) == ["succeeded"]
+        must_succeed(second, waiting)
         assert state(second, running) == "running"
         (tmp_path / "finish").touch()
-        assert ended(second, running) == ["succeeded"]
+        must_succeed(second, running)
         assert {file.read_text() for file in tmp_path.glob("began.*")} == {"1\n"}, "something was started twice"
     finally:
         end(second)

@@ -7,6 +7,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
+from tests.live.service.asking import becomes
 from tests.live.specs import until
 from tests.system.cluster_lives import Lives
 from tests.system.ray_cluster import RayCluster  # noqa: F401 -- it skips what follows where there is no Ray
@@ -40,7 +41,7 @@ def test_it_outlives_a_service_that_is_killed_and_ends_with_its_jobs(tmp_path: P
         lives.start()
         assert read_json(str(own.file)) == cluster, "it was started anew"
         (tmp_path / "go").touch()
-        until(lambda: lives.client.job(job)["state"] == "succeeded", "its end")
+        becomes(lives.client, job, "succeeded")
         assert len((tmp_path / "began").read_text().split()) == 1
         lives.client.shutdown(drain=True)
         lives.service.join()

@@ -70,7 +70,7 @@ def test_half_a_gang_that_never_gets_its_second_node_is_given_back(
 
     monkeypatch.setattr(incarnation, "START_LIMIT", 3.0)
     runner, told = RayRunner(tmp_path, "cpu", address=ray_cluster.address), list[tuple[Report, Ending | None]]()
-    runner.roll_call()
+    runner.adopt()
     other = ray.remote(Other).options(num_cpus=2, label_selector={"gantline.io/node": "n2"}).remote()
     assert ray.get(other.there.remote())
     gang = Launch(("true",), shell=True, processes=0)
@@ -79,7 +79,6 @@ def test_half_a_gang_that_never_gets_its_second_node_is_given_back(
         runner.send(Order(Verb.START, 0, 1, (0, 1, 2)), 0.0)
         ((report, ending),) = until(lambda: list(told))
         assert (report.news, report.lost) == (News.FAILED, Fault.ENGINE)
-        assert ending is not None
         assert ending.why == "Ray did not start it within 3 s: other programs of the cluster use devices of n1, n2"
         ray.kill(other)
         monkeypatch.setattr(incarnation, "START_LIMIT", 600.0)

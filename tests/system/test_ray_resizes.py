@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.live.specs import ended, shell, state, until
+from tests.live.specs import ended, must_succeed, submit, until, until_running
 from tests.live.test_change_of_ranks import BATCH, POLICY, SAMPLES, gang, lines, resize, sizes
 from tests.system.ray_cluster import RayCluster
 
@@ -63,16 +63,16 @@ def test_a_gang_grows_and_shrinks_on_its_node_and_no_rank_starts_again(tmp_path:
     until(lambda: lines(seen), "the first step")
     resize(scheduler, job, 3)
     until(lambda: 3 in sizes(seen), "three ranks")
-    until(lambda: state(scheduler, job) == "running", "that is known")
+    until_running(scheduler, job)
     scheduler.stop()
     service.start()
     scheduler = service.scheduler
     assert len(scheduler.view().jobs[job].devices) == 3, "it is adopted with the devices that it has now"
     resize(scheduler, job, 2)
     until(lambda: 2 in sizes(seen), "two ranks")
-    (other,) = scheduler.submit(shell("true", 4, processes=0))
+    other = submit(scheduler, "true", 4, processes=0)
     assert ended(scheduler, other) == ["succeeded"], "the device that was given up is used"
-    assert ended(scheduler, job) == ["succeeded"]
+    must_succeed(scheduler, job)
     assert service.incarnations(job) == ["1"]
     assert list(dict.fromkeys(sizes(seen))) == [1, 3, 2]
     assert len({line.pid for line in lines(seen)}) == 3
@@ -85,7 +85,7 @@ def test_a_gang_that_is_given_devices_of_another_node_is_stopped_and_goes_on_the
     until(lambda: lines(seen), "the first step")
     resize(scheduler, job, 4)
     until(lambda: 4 in sizes(seen), "four ranks")
-    assert ended(scheduler, job) == ["succeeded"]
+    must_succeed(scheduler, job)
     assert len(service.incarnations(job)) == 2
     every_sample_once(seen)
 
@@ -96,7 +96,7 @@ def test_a_newcomer_that_fails_leaves_the_gang_as_it_is(tmp_path: Path, service:
     until(lambda: lines(seen), "the first step")
     resize(scheduler, job, 3)
     until(lambda: scheduler.view().jobs[job].max_gpus == 2, "it stays as it is")
-    (other,) = scheduler.submit(shell("true", 4, processes=0))
+    other = submit(scheduler, "true", 4, processes=0)
     assert ended(scheduler, other, job) == ["succeeded"] * 2, "what it was given for nothing is free"
     assert (service.incarnations(job), set(sizes(seen))) == (["1"], {2})
     every_sample_once(seen)

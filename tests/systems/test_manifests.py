@@ -33,7 +33,6 @@ MAY_NAME_SOME = ("engine/assembly/", "live/watch/", "live/runners/slurm/")
 WORDS = {
     ("live/runners/registry.py", "slurm"): "the engine, which a runner gives steps to start",
     ("live/service/metrics.py", "voda"): "its names of metrics, which dashboards made for it read",
-    ("simulator/synthesizer/policy.py", "blox"): "a value of the parameter `compat` of that policy, which follows a section of that paper",
 }
 
 

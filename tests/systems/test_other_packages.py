@@ -12,18 +12,16 @@ from tests.systems.some_package import write_package
 
 import gantline
 from gantline.core.errors import UsageError
-from gantline.engine.assembly.models import find_model
-from gantline.engine.imitations.registry import find_imitation
-from gantline.engine.regime import find_regime, regime_names
+from gantline.engine.regime import find_regime
 from gantline.lab.experiment.reproduction import find_study
 from gantline.live.runners.registry import find_runner
 from gantline.policies.placement.rules import find_placement
-from gantline.policies.registry import find_policy, make_policy, policy_names
+from gantline.policies.registry import find_policy, make_policy
 from gantline.registry import KINDS
 from gantline.traces.generators import generate
 from gantline.traces.generators.registry import is_generator
-from gantline.traces.importers import import_trace
-from gantline.traces.importers.registry import find_importer, importer_names
+from gantline.traces.importers.registry import find_importer
+from gantline.traces.performance import find_model
 
 Install = Callable[..., None]
 LAS = ("simulate", "jobs.csv", "--cluster", "1x8", "--policy", "las")
@@ -41,27 +39,6 @@ def install(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Monkey
             monkeypatch.delitem(sys.modules, module)
 
     return put
-
-
-def test_a_policy_a_regime_a_format_and_a_generator_run_together(install: Install, cli: Cli, folder: Path) -> None:  # noqa: F811
-    install(
-        policies="youngest = acmesched.parts:Youngest",
-        regimes="minutes = acmesched.parts:REGIME",
-        importers="lengths = acmesched.parts:read",
-        generators="twins = acmesched.parts:twins",
-    )
-    (folder / "lengths.txt").write_text("30\n90\n")
-    assert "youngest" in policy_names()
-    assert "minutes" in regime_names()
-    assert find_regime("minutes").round == 60.0
-    assert find_imitation("minutes") is None
-    assert "lengths" in importer_names()
-    assert import_trace("lengths", folder / "lengths.txt").frame["duration"].to_list() == [30.0, 90.0]
-    assert generate("twins").frame.height == 2
-    told = cli("simulate", "twins", "--cluster", "1x1", "--policy", "youngest", "--regime", "minutes", "-o", "json")
-    assert (told.code, told.json["policy"], told.json["regime"], told.json["round"]) == (0, "youngest", "minutes", 60.0)
-    imported = cli("trace", "import", "lengths", "lengths.txt", "jobs2.csv")
-    assert imported.code == 0
 
 
 def test_a_model_reads_profiles_in_a_layout_of_its_own(install: Install, cli: Cli, folder: Path) -> None:  # noqa: F811

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from gantline.core.errors import UsageError
-from gantline.models.scaling import Scaling
+from gantline.models.links.slowest_link_scaling import Scaling
 from gantline.traces.faults import contradictions
 from gantline.traces.generators import generate
 from gantline.traces.options import parse_options

@@ -116,7 +116,7 @@ def test_slices_of_two_sizes_are_profiled_beside_each_other(parts: Any) -> None:
     assert list(measure._crews(known, gpu, ["a"], 8)) == []  # no node has so many
 
 
-def test_company_in_a_run_is_counted_by_its_part_of_the_gpu(parts: Any) -> None:
+def test_what_runs_together_is_counted_by_its_part_of_the_gpu(parts: Any) -> None:
     """A job on a small slice beside one on a large slice is as fast as its profile says for a fifth and a bit of the rest being busy."""
     import history
 
@@ -130,3 +130,12 @@ def test_company_in_a_run_is_counted_by_its_part_of_the_gpu(parts: Any) -> None:
     orders = [{"time": 0.0, "order": "start", "job": place, "devices": [4 * place]} for place in range(2)]
     seen = history.seen_in({"jobs": rows, "orders": orders}, bundle, ["h200.8pct"] * 4 + ["h200.16pct"] * 4)
     assert seen.speeds == {"a": [pytest.approx(1.0, abs=0.002)]}
+
+
+def test_notes_of_steps_are_split_where_a_process_counts_anew(parts: Any, tmp_path: Path) -> None:
+    import live
+
+    log = tmp_path / "steps"
+    log.write_text("100.5 1\n101.0 20\n109.0 3\n109.5 30\n")
+    assert live.incarnations(log, 100.0) == [[0.5, 1, 1.0, 20], [9.0, 3, 9.5, 30]]
+    assert live.incarnations(tmp_path / "none", 100.0) == []

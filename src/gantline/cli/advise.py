@@ -62,7 +62,7 @@ class AdviseOptions(RunOptions):
 
     def base_of(self, seen: LookedAt, folder: Path) -> Setting:
         """The setting for the jobs of a look, which lie beside the folder of runs; policies know their limits."""
-        base = self.setting(TraceSource.beside(folder, seen.trace), seen.cluster)
+        base = self.setting(TraceSource.saved_near(folder, seen.trace), seen.cluster)
         return replace(base, estimates="limit") if base.estimates == "oracle" else base
 
 

@@ -84,8 +84,8 @@ def _fit(src: Path, output: Form) -> None:
     found = fit_costs(read_timed(src))
     known = asdict(found.constants)
     bandwidth = 2.0 * known.pop("beta") + known.pop("gamma")
-    told = {"alpha": known.pop("alpha"), "2_beta_and_gamma": bandwidth, **known, "mean_error": found.error}
-    show_object(told, output)
+    summary = {"alpha": known.pop("alpha"), "2_beta_and_gamma": bandwidth, **known, "mean_error": found.error}
+    show_object(summary, output)
 
 
 def _constants(text: str) -> CostConstants:

@@ -9,8 +9,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from gantline.core.errors import UsageError
-from gantline.core.fields import key_values
-from gantline.core.units import seconds
+from gantline.core.fields import key_values, seconds
 
 PolicyName = Annotated[str, Parameter(help="A name from 'gantline policy list', FILE.py:CLASS, or a YAML file with policy and settings.")]
 Settings = Annotated[list[str] | None, Parameter(name="--set", help="A parameter, key=value; may be repeated.")]

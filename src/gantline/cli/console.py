@@ -18,7 +18,7 @@ from rich.console import Console, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from gantline.core.plain_text import harmless
+from gantline.core.fields import harmless
 
 if TYPE_CHECKING:
     import polars as pl

@@ -13,13 +13,13 @@ from cyclopts import App, Parameter
 from gantline.cli.arguments import PolicyName, Settings, settings_of
 from gantline.cli.console import Sheet, say, show, show_json
 from gantline.core.errors import NotFoundError, RefusedError, UsageError
+from gantline.core.fields import human_seconds
 from gantline.core.json_reader import loads
 from gantline.core.plan import Plan
 from gantline.core.snapshot import Snapshot
 from gantline.core.snapshot_json import decode_snapshot, encode_plan
-from gantline.core.units import human_seconds
 from gantline.engine.assembly.guard import guard_of
-from gantline.engine.assembly.rules import rule_of_run
+from gantline.engine.assembly.run_rules import rule_of_run
 from gantline.engine.policy_failures import describe_error
 from gantline.simulator.roll_forward import JobOutcome, carry_out
 from gantline.traces.files.policies import code_named, load_policy, placement_of

@@ -9,8 +9,8 @@ from typing import Any
 from cyclopts import App
 
 from gantline.cli.console import Column, Form, Sheet, is_watched, say, show, show_text, table
+from gantline.core.fields import human_seconds
 from gantline.core.machine_code.folder import kernel_folder
-from gantline.core.units import human_seconds
 from gantline.lab.report.html import write_report
 from gantline.lab.report.rundir import write_run
 from gantline.lab.report.terminal import progress_bar

@@ -103,11 +103,12 @@ GROUPS: dict[str, tuple[str, dict[str, tuple[str, str]]]] = {
 COMMANDS = {name: f"gantline.cli.{place}" for _, commands in GROUPS.values() for name, (place, _) in commands.items()}
 #: old spellings of seldom used commands, which stand under the noun that they belong to
 OLD_SPELLINGS = {
-    "place": ("placement", "choose"),
-    "fill": ("placement", "fill"),
-    "allreduce": ("profile", "allreduce"),
-    "saturate": ("experiment", "saturate"),
-    "coverage": ("experiment", "coverage"),
+    "place": "placement choose",
+    "fill": "placement fill",
+    "allreduce": "profile allreduce",
+    "saturate": "experiment saturate",
+    "coverage": "experiment coverage",
+    "profile company": "profile colocation",
 }
 _SETTING = re.compile(r"[A-Za-z_][\w-]*=")
 
@@ -135,9 +136,11 @@ app.command("gantline.cli.help:app", name="help", show=False)
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; the exit code comes back."""
     tokens = spread_settings(sys.argv[1:] if argv is None else argv)
-    if tokens and (spelling := OLD_SPELLINGS.get(tokens[0])):
-        say(f"note: 'gantline {tokens[0]}' is spelt 'gantline {' '.join(spelling)}'; the next version has this spelling alone")
-        tokens[:1] = spelling
+    for old, spelling in OLD_SPELLINGS.items():
+        if tokens[: len(old.split())] == old.split():
+            say(f"note: 'gantline {old}' is spelt 'gantline {spelling}'; the next version has this spelling alone")
+            tokens[: len(old.split())] = spelling.split()
+            break
 
     def run() -> int:
         return exit_code_of(lambda: app(tokens, print_error=False, exit_on_error=False, result_action="return_value"), app)

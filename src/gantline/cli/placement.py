@@ -100,9 +100,14 @@ def place(
     double, single, pcie = found.links
     names = [int(name) if name.isdecimal() else name for name in found.gpus]
     effective = None if found.effective is None else round(found.effective, 4)
-    told = {"ring": names, "aggregate_bw": found.aggregate, "effective_bw": effective, "preserved_bw": preserved(graph, free, found.order)}
-    told |= {"double_nvlink": double, "single_nvlink": single, "pcie": pcie}
-    shown = told if output == "json" else told | {"ring": "-".join(map(str, names))}
+    summary = {
+        "ring": names,
+        "aggregate_bw": found.aggregate,
+        "effective_bw": effective,
+        "preserved_bw": preserved(graph, free, found.order),
+    }
+    summary |= {"double_nvlink": double, "single_nvlink": single, "pcie": pcie}
+    shown = summary if output == "json" else summary | {"ring": "-".join(map(str, names))}
     show_object(shown, output)
 
 

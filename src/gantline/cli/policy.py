@@ -76,7 +76,7 @@ def check_policy(
     """Put a policy through the conformance suite: a line per rule, exit code 1 if one is broken.
 
     Args:
-        limit: CPU time after which no further story is begun.
+        limit: CPU time after which no further scenario is begun.
         budget: Time on the clock for one decision of a policy that is not part of this package.
     """
     with counted("") as tick:
@@ -84,7 +84,7 @@ def check_policy(
             load_policy(name, settings_of(set_)),
             limit=time_of(limit, "--limit", above=True) or math.inf,
             budget=time_of(budget, "--budget", above=True) or math.inf,
-            on_story=tick,
+            on_scenario=tick,
         )
     return show_findings(report, output)
 

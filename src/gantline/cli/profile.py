@@ -1,4 +1,4 @@
-"""``gantline profile run|company|epochs|lives|fit|apply|show``: short runs of jobs on this machine's devices, and what they show."""
+"""``gantline profile run|colocation|epochs|lives|fit|apply|show``: short runs of jobs on this machine's devices, and what they show."""
 
 from __future__ import annotations
 
@@ -18,9 +18,8 @@ from gantline.cli.live.connection import connect
 from gantline.cli.replay import fold_home
 from gantline.core.errors import UsageError
 from gantline.live.jobs.spec_file import profiled, read_spec
-from gantline.live.profiling.colocation_profiling import measure_company
-from gantline.live.profiling.epochs import time_epochs
-from gantline.live.profiling.trials import Trials, measure_job, measure_pairs
+from gantline.live.profiling.colocation_profiling import measure_colocation
+from gantline.live.profiling.trials import Trials, measure_job, measure_pairs, time_epochs
 from gantline.live.runners.local.devices import find_machine
 from gantline.live.scheduler.replay import RecordedRun
 from gantline.models.profiles.bundle import Bundle, Profile
@@ -56,7 +55,7 @@ def run_profile(
     when_idle: bool = False,
     home: Path | None = None,
 ) -> None:
-    """Make short runs of a job on each device type and keep what they show.
+    """Make short runs of a job on each device type, and keep them.
 
     Two lengths give what a start costs and what a step takes (AlloX, EuroSys 2020); repeats give the error.
 
@@ -98,8 +97,8 @@ def run_profile(
     show_bundle(read_bundle(file), "table", only=name)
 
 
-@app.command(name="company")
-def profile_company(
+@app.command(name="colocation")
+def profile_colocation(
     name: str,
     /,
     *command: str,
@@ -109,28 +108,29 @@ def profile_company(
     seconds: str = "3s",
     grace: str = "60s",
 ) -> None:
-    """Fill each node with gangs of a job and keep how fast it is beside none, half and all of the others.
+    """Measure how fast a job is beside others on its node.
 
-    They run as a service would run them: what its runner adds to starts, stops and resumes is measured, too.
+    Gangs of it fill each node, and are watched beside none, half and all of the others. They run as a service would run them:
+    what its runner adds to starts, stops and resumes is measured, too.
 
     Args:
         name: What the job is called: the model of a trace, the family of a specification.
         command: The command, after --. {steps} in it is replaced by the length of a run.
         file: The bundle to write to; other profiles in it stay.
         gpus: How many devices per gang: 1, or 1,2,4; each has a process per device.
-        seconds: How long gangs are watched in each company.
+        seconds: How long gangs are watched among the same others.
         grace: How long the job may take to save when it is stopped.
     """
     if not command:
-        raise UsageError("no job to profile", where="profile company", fix="gantline profile company NAME -- python train.py {steps}")
+        raise UsageError("no job to profile", where="profile colocation", fix="gantline profile colocation NAME -- python train.py {steps}")
     if "{steps}" not in " ".join(command):
-        raise UsageError("the command has no {steps}: it could not end by itself", where="profile company", fix="write {steps} in it")
+        raise UsageError("the command has no {steps}: it could not end by itself", where="profile colocation", fix="write {steps} in it")
     machine, window = find_machine(devices), time_of(seconds, "--seconds", above=True) or 3.0
     bundle = read_bundle(file) if Path(file).exists() else Bundle(devices=machine.cluster.spec)
     known = bundle.jobs.get(name, Profile(name, command))
     wait = time_of(grace, "--grace", above=True) or 60.0
     for size in _whole_list(gpus, "--gpus", least=1):
-        for kind, speed in measure_company(command, machine.cluster, size, window, wait, say).items():
+        for kind, speed in measure_colocation(command, machine.cluster, size, window, wait, say).items():
             known = replace(known, alone={**known.alone, (kind, size): speed})
     if not known.alone:
         raise UsageError("no node has so many devices", where="--gpus", fix="ask for fewer")
@@ -146,7 +146,7 @@ def learn_lives(
     file: str = "profiles.json",
     policy: list[str] | None = None,
 ) -> None:
-    """Learn from jobs that ran how far single jobs lie from the mean of their kind, so that predictions have the right spread.
+    """Learn the spread of single jobs from jobs that ran: how far they lie from the mean of their kind.
 
     Args:
         homes: Folders of services that have run jobs of the bundle.
@@ -175,7 +175,9 @@ def profile_epochs(
     to: Path = Path("profiles"),
     limit: str = "1h",
 ) -> None:
-    """Time epochs of a job with fewer and fewer CPUs, for '--performance sensitivity --profiles FOLDER'.
+    """Time epochs of a job with fewer and fewer CPUs.
+
+    '--performance sensitivity --profiles FOLDER' reads them.
 
     Only CPUs are measured; memory and storage are computed (optimistic profiling; Synergy, OSDI 2022).
 
@@ -204,7 +206,7 @@ def profile_epochs(
 
 @app.command(name="fit")
 def fit_profiles(file: File, /, *, to: str | None = None) -> None:
-    """Fit the lines of a bundle again from its runs, and estimate what was not measured from what was.
+    """Fit a bundle again, and estimate what was not measured in it.
 
     Args:
         to: Where to write; else into the same file.
@@ -251,7 +253,7 @@ def show_profiles(
 
 
 def show_bundle(bundle: Bundle, output: Form, only: str = "") -> None:
-    """One row per job and seat, then one per pair."""
+    """One row per job and device count, then one per pair."""
     rows: list[tuple[Any, ...]] = []
     for job in bundle.jobs.values():
         if only and job.name != only:

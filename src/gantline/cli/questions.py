@@ -19,7 +19,7 @@ from gantline.lab.questions.forecast import Setup
 from gantline.lab.questions.past import past_what_if
 from gantline.live.watch.sources import look
 from gantline.live.watch.watched import Document
-from gantline.simulator.uncertainty import Uncertainty
+from gantline.models.uncertainty import Uncertainty
 from gantline.traces.files.clusters import read_cluster
 from gantline.traces.files.policies import code_named, load_policy
 from gantline.traces.files.python_file import only_given

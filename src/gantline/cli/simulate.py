@@ -8,7 +8,6 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from cyclopts import App, Parameter
 
 from gantline.cli import outputs
@@ -19,16 +18,16 @@ from gantline.cli.progress import simulated_jobs
 from gantline.core.cluster import Cluster
 from gantline.core.columns import Job
 from gantline.core.errors import UsageError
+from gantline.core.fields import human_seconds
 from gantline.core.policy import OrderPolicy, Policy
 from gantline.core.reasons import Reason, sentence
-from gantline.core.units import human_seconds
 from gantline.engine.assembly.finders import find, usual_cluster, with_found
 from gantline.engine.assembly.spec import OPTIONS, RunSpec
 from gantline.engine.drivers.simulation import LoopReport
 from gantline.engine.policy_failures import Incident
 from gantline.lab.report.frames import span_of
 from gantline.lab.report.metrics import per_group, per_type
-from gantline.lab.report.metrics.steadiness import judge
+from gantline.lab.report.metrics.steadiness import steadiness
 from gantline.lab.report.run_warnings import (
     MANY,
     free_stops,
@@ -42,10 +41,8 @@ from gantline.lab.report.run_warnings import (
 from gantline.lab.report.rundir import write_run
 from gantline.lab.report.terminal import run_summary
 from gantline.simulator.in_blocks import simulate_in_blocks
-from gantline.simulator.occupancy import held_by_job
 from gantline.simulator.replay import record_lines
 from gantline.simulator.run import Run
-from gantline.simulator.series import let_in, lost_gpu_time, queue_steps
 from gantline.simulator.simulate import simulate as run_simulation
 from gantline.traces.blocks import TraceBlocks
 from gantline.traces.files.clusters import read_cluster
@@ -235,16 +232,10 @@ def _report_load(run: Run) -> None:
     """The overload guard."""
     if run.summary["jobs"] < MANY:
         return
-    F, I, summary = run.tables.F, run.tables.I, run.summary
-    warmup = summary.get("warmup", 0.0)
-    if warmup:
+    summary = run.summary
+    if warmup := summary.get("warmup", 0.0):
         note(f"warm-up: the first {human_seconds(warmup)} are left out, {summary['track'][0]:,} of {summary['jobs']:,} jobs")
-    rows = let_in(run.tables)
-    marks = [(0.0, 0), *summary["joined_gpus"]]
-    devices = np.array([time for time, _ in marks]), np.array([summary["gpus"] + count for _, count in marks], dtype=np.float64)
-    held = (held_by_job(run.log, F[Job.FINISH], summary["end"]) if run.held is None else run.held).device_seconds
-    lost = lost_gpu_time(run.tables, run.log, held)[rows]
-    found = judge(F[Job.ARRIVAL][rows], (I[Job.GPUS] * F[Job.WORK])[rows], queue_steps(run.tables, run.log), devices, warmup, lost=lost)
+    found = steadiness(run)
     if not found.steady:
         say(f"warning: {found}")
     elif found.from_empty:

@@ -159,7 +159,7 @@ def coverage(
     histories: int = 10,
     out: Annotated[Path | None, Parameter(name=["--out", "-o"])] = None,
 ) -> None:
-    """Measure verdicts on policies that are equal and on some that are not, and print the page of the documentation.
+    """Measure how often verdicts and intervals are right. The page of the documentation is printed.
 
     Args:
         seeds: Seeds of the population that tables are drawn from.

@@ -18,7 +18,7 @@ _BEHIND_REGIMES = ("imitations", "scopes")
 
 @app.command(name="list")
 def list_systems(*, output: Form = "table") -> None:
-    """List the published systems, ours and those of installed packages, with what each brings."""
+    """List the published systems and what each brings: ours, and those of installed packages."""
     rows = [(system.name, system.title, _counts(system), system.brought_by) for system in all_systems()]
     show(Sheet((Column("system"), Column("what it is"), Column("brings", spell=", ".join), Column("package")), rows), output)
 

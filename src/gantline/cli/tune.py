@@ -14,10 +14,10 @@ from gantline.cli.console import Column, Form, Sheet, say, show, show_json
 from gantline.cli.many_runs import write_figures
 from gantline.cli.options import RunOptions, Seeds, Workers, seeds_of
 from gantline.cli.progress import counted
-from gantline.core.objective import parse_objectives
 from gantline.lab.experiment.tuning.space import read_space
 from gantline.lab.experiment.tuning.tune import SEEDS, tune_settings
 from gantline.lab.experiment.tuning.tuned import Tuned, charts_of_search
+from gantline.simulator.objective import parse_objectives
 
 _SHOWN = 10  # trials in the table for people
 

@@ -7,14 +7,13 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from gantline.core.arrays import Bools, Floats, Ints
-from gantline.core.cluster import Link
-from gantline.core.columns import DOWN, Device, Node
-from gantline.core.nodes import Bandwidths
-from gantline.core.snapshot_view import Lent
-from gantline.core.topology import slowest_link
-from gantline.core.traffic import Traffic
+from gantline.core.cluster import Bandwidths, Link
+from gantline.core.columns import DOWN, Column, DeviceTable, Kind, NodeTable
+from gantline.core.snapshot_view import Lent, Shown
+from gantline.core.topology import Traffic, slowest_link
 
 
 class ClusterNow:
@@ -26,6 +25,9 @@ class ClusterNow:
         self._lent, self._rows = lent, rows
         self._links: LinksNow | None = None
 
+    def _read(self, column: Column[Kind]) -> NDArray[Kind]:
+        return self._lent.column(column)
+
     @property
     def types(self) -> tuple[str, ...]:
         """Names of the device types; a type's code is its position here."""
@@ -36,30 +38,16 @@ class ClusterNow:
         """How many nodes there are, up or not."""
         return len(self._lent.cluster().nodes)
 
-    @property
-    def node_type(self) -> Ints:
-        """Code of the device type of each node."""
-        return self._lent.node_ints(Node.TYPE)
-
-    @property
-    def node_gpus(self) -> Ints:
-        """Devices of each node, free or not."""
-        return self._lent.node_ints(Node.GPUS)
-
-    @property
-    def node_free(self) -> Ints:
-        """Free devices of each node; zero while it is down."""
-        return self._lent.node_ints(Node.FREE)
+    node_type = Shown(NodeTable.type)
+    node_gpus = Shown(NodeTable.gpus)
+    node_free = Shown(NodeTable.free)
 
     @property
     def node_up(self) -> Bools:
         """Whether each node can be used."""
-        return np.asarray(self._lent.node_ints(Node.UP) == 1)
+        return np.asarray(self._lent.column(NodeTable.up) == 1)
 
-    @property
-    def node_rack(self) -> Ints:
-        """Code of the rack of each node; nodes of one code are near one another."""
-        return self._lent.node_ints(Node.RACK)
+    node_rack = Shown(NodeTable.rack)
 
     @property
     def racks(self) -> tuple[str, ...]:
@@ -75,40 +63,23 @@ class ClusterNow:
         """GB/s of the slowest link that a gang on these nodes crosses; 0: not stated."""
         return slowest_link(self._lent.cluster(), nodes)
 
-    @property
-    def node_cpus_free(self) -> Floats:
-        """Free CPUs of each node."""
-        return self._lent.node_floats(Node.CPUS)
-
-    @property
-    def node_memory_free(self) -> Floats:
-        """Free memory of each node, GB."""
-        return self._lent.node_floats(Node.MEMORY)
-
-    @property
-    def node_storage_free(self) -> Floats:
-        """Free bandwidth to storage of each node, MB/s."""
-        return self._lent.node_floats(Node.STORAGE)
+    node_cpus_free = Shown(NodeTable.cpus)
+    node_memory_free = Shown(NodeTable.memory)
+    node_storage_free = Shown(NodeTable.storage)
 
     @property
     def device_memory(self) -> tuple[float, ...]:
         """GB of each device, by type; 0: not stated. What a job needs on each is `jobs.metric("device_memory")`."""
         return self._lent.cluster().device_memory
 
-    @property
-    def device_node(self) -> Ints:
-        """The node of each device."""
-        return self._lent.device_ints(Device.NODE)
+    device_node = Shown(DeviceTable.node)
 
-    @property
-    def device_holder(self) -> Ints:
-        """Row of the job that holds each device (negative: free, down or shared)."""
-        return self._lent.device_ints(Device.HOLDER)
+    device_holder = Shown(DeviceTable.holder)
 
     @property
     def device_open(self) -> Bools:
         """Whether new gangs may have each device: its node is up, and neither of them is cordoned."""
-        return np.asarray(self.node_up[self.device_node] & (self._lent.device_ints(Device.CLOSED) == 0))
+        return np.asarray(self.node_up[self.device_node] & (self._lent.column(DeviceTable.closed) == 0))
 
     @property
     def gpus(self) -> int:
@@ -124,7 +95,7 @@ class ClusterNow:
     def capacity(self) -> Ints:
         """Devices per type on nodes that are up, less those that are cordoned and idle."""
         there: Ints = self.node_gpus * self.node_up
-        if self._lent.node_ints(Node.CLOSED).any():
+        if self._lent.column(NodeTable.closed).any():
             out = (self.device_holder == DOWN) & self.node_up[self.device_node]
             there = there - np.bincount(self.device_node[out], minlength=self.nodes)
         return np.bincount(self.node_type, weights=there, minlength=len(self.types)).astype(np.int64)

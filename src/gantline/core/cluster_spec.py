@@ -1,19 +1,11 @@
-"""Clusters as people write them: ``32x4``, ``v100:36,p100:36``, ``v100:4x8@rack1``, ``cpu:10x0/20c/64g`` or YAML.
+"""Clusters as people write them: ``32x4``, ``v100:36,p100:36``, ``v100:4x8@rack1``, ``cpu:10x0/20c/64g`` and as JSON.
 
 The short form is a comma-separated list of groups ``[type:]nodes x gpus[/slices][/CPUs c][/memory g][/storage s][/device memory
 d][@rack]``, with memory in GB and storage bandwidth in MB/s; ``v100:4x8/32d`` are devices of 32 GB; ``h200:4x8/8`` has every GPU cut in
 eight slices (`core.slices`), where a GPU takes the place of a node and its machine that of a rack; ``type:N`` without ``x`` is N nodes with
 one device each, which is how Gavel counts servers; ``64x8@16/rack`` are racks of sixteen nodes. ``links:300/25/6`` as one more group are
 GB/s in a node, in a rack and across racks. ``24x1@6/rack,tree:6.25/18.75`` has links from nodes to their racks and from racks to a switch,
-GB/s of each. YAML has the same words spelled out::
-
-    nodes:
-      - {count: 4, type: v100, gpus: 8, cpus: 96, memory: 512, storage: 500, device_memory: 32, rack: r1}
-      - {count: 32, type: a100, gpus: 8, per_rack: 16}
-      - {type: h200, gpus: 2, slices: 8%x4+16%x4}
-    bandwidths: {node: 300, rack: 25, cluster: 6}
-    links:
-      - {a: rack:r1, b: switch:core, bandwidth: 12.5, kind: network}
+GB/s of each. Snapshots and stores have the same as JSON: the short form where it says everything, else every node and link.
 """
 
 from __future__ import annotations
@@ -21,11 +13,19 @@ from __future__ import annotations
 import itertools
 import math
 import re
+from collections.abc import Iterator
+from functools import lru_cache
 from typing import Any
 
-from gantline.core.cluster import Cluster, Link, Node
+import numpy as np
+
+from gantline.core.cluster import TREE, Bandwidths, Cluster, Link, Node, tree_links
+from gantline.core.columns import DOWN, FREE, HOST_RESOURCE_NAMES, HOST_RESOURCES, SHARED, Option
 from gantline.core.errors import UsageError, near
-from gantline.core.nodes import TREE, Bandwidths, check_links
+from gantline.core.host_resources import amounts_beside
+from gantline.core.json_reader import Reader, decode_record, encode
+from gantline.core.slices import cut
+from gantline.core.tables import Tables
 
 _GROUP = re.compile(
     r"^(?:(?P<type>[A-Za-z][\w.\-]*):)?(?P<nodes>\d+)(?:x(?P<gpus>\d+))?(?:/(?P<slices>\d+(?:%[\dx%+]*)?))?(?:/(?P<cpus>\d+\.?\d*|\.\d+)c)?(?:/(?P<memory>\d+\.?\d*|\.\d+)g)?"
@@ -34,9 +34,7 @@ _GROUP = re.compile(
 )
 MOST_NODES, MOST_GPUS = 100_000, 1_000_000
 """More is a slip of the finger; every node and device has a row in memory."""
-_NODE_KEYS = {"name", "count", "type", "gpus", "cpus", "memory", "storage", "device_memory", "rack", "per_rack", "pool", "slices"}
 _LINKS = "links:"
-_LINK_KEYS = {"a", "b", "bandwidth", "kind"}
 
 
 def parse_cluster(text: str) -> Cluster:
@@ -59,9 +57,9 @@ def parse_cluster(text: str) -> Cluster:
         if count < 1:
             raise UsageError(f"'{part.strip()}' has no nodes", where=f"cluster '{spec}'", fix="use at least one node")
         gpus = int(group["gpus"]) if group["gpus"] is not None else 1
-        _check_size(len(nodes) + count, sum(node.gpus for node in nodes) + count * gpus, f"cluster '{spec}'")
+        check_size(len(nodes) + count, sum(node.gpus for node in nodes) + count * gpus, f"cluster '{spec}'")
         type_name = group["type"] or "gpu"
-        racks = _racks(nodes, count, group["rack"] or "", int(group["per_rack"]) if group["per_rack"] else None, f"cluster '{spec}'")
+        racks = racks_of(nodes, count, group["rack"] or "", int(group["per_rack"]) if group["per_rack"] else None, f"cluster '{spec}'")
         for rack in racks:
             machine = Node(
                 name=f"node{len(nodes)}",
@@ -73,24 +71,20 @@ def parse_cluster(text: str) -> Cluster:
                 device_memory=float(group["device_memory"] or 0),
                 rack=rack,
             )
-            _add(nodes, machine, group["slices"], f"cluster '{spec}'")
+            add_machine(nodes, machine, group["slices"], f"cluster '{spec}'")
     links: tuple[Link, ...] = ()
     if tree:
-        from gantline.core.nodes import tree_links  # few clusters name links
-
         links = tree_links(nodes, tree, f"cluster '{spec}'")
     return Cluster(tuple(nodes), links, spec=spec, bandwidths=bandwidths)
 
 
-def _add(nodes: list[Node], machine: Node, slices: str | None, where: str) -> None:
+def add_machine(nodes: list[Node], machine: Node, slices: str | None, where: str) -> None:
     """Add a machine: one node, or one for each of its GPUs where these are cut in slices."""
     if slices is None:
         nodes.append(machine)
         return
-    from gantline.core.slices import cut  # few clusters have any
-
     nodes += cut(machine, slices, where)
-    _check_size(len(nodes), sum(node.gpus for node in nodes), where)
+    check_size(len(nodes), sum(node.gpus for node in nodes), where)
 
 
 def _split(spec: str) -> tuple[list[str], Bandwidths]:
@@ -109,7 +103,7 @@ def _split(spec: str) -> tuple[list[str], Bandwidths]:
     return groups[:-1], Bandwidths.of(numbers, where)
 
 
-def _racks(nodes: list[Node], count: int, name: str, per_rack: int | None, where: str) -> list[str]:
+def racks_of(nodes: list[Node], count: int, name: str, per_rack: int | None, where: str) -> list[str]:
     """The rack of each node of a group: the one it names, or new ones of so many nodes, numbered through the cluster."""
     if per_rack is None:
         return [name] * count
@@ -138,97 +132,138 @@ def grown(text: str, share: float) -> str:
     return ",".join(parts)
 
 
-def parse_cluster_yaml(text: str, where: str = "cluster file") -> Cluster:
-    """The cluster that a YAML document describes."""
-    import yaml  # a cluster in short form needs none
-
-    from gantline.core.bounded_yaml import composed
-
-    try:
-        loader = yaml.SafeLoader(text)
-        node = composed(loader, where)
-        document = None if node is None else loader.construct_document(node)
-    except yaml.YAMLError as error:
-        mark = getattr(error, "problem_mark", None)
-        place = f"{where}:{mark.line + 1}" if mark is not None else where
-        problem = getattr(error, "problem", None) or "not YAML"
-        raise UsageError(f"broken YAML: {problem}", where=place, fix="check indentation, colons and brackets there") from None
-    except RecursionError:
-        raise UsageError("the YAML is nested too deeply", where=where, fix="a list of nodes needs three levels") from None
-    if not isinstance(document, dict) or not isinstance(document.get("nodes"), list) or not document["nodes"]:
-        raise UsageError("no list 'nodes'", where=where, fix="write nodes: [{count: 4, type: v100, gpus: 8}]")
-    _only(document, {"nodes", "links", "bandwidths", "name"}, where)
-    nodes: list[Node] = []
-    for number, entry in enumerate(document["nodes"]):
-        place = f"{where}: nodes[{number}]"
-        if not isinstance(entry, dict):
-            raise UsageError("is not a mapping", where=place, fix="write {count: 4, type: v100, gpus: 8}")
-        _only(entry, _NODE_KEYS, place)
-        count, gpus = _whole(entry, "count", place, 1), _whole(entry, "gpus", place, 0)
-        _check_size(len(nodes) + count, sum(node.gpus for node in nodes) + count * gpus, place)
-        per_rack = _whole(entry, "per_rack", place, 0) if "per_rack" in entry else None
-        for index, rack in enumerate(_racks(nodes, count, str(entry.get("rack", "")), per_rack, place)):
-            base = str(entry.get("name", f"node{len(nodes)}"))
-            machine = Node(
-                name=f"{base}-{index}" if "name" in entry and count > 1 else base,
-                type=str(entry.get("type", "gpu")),
-                gpus=gpus,
-                cpus=_number(entry, "cpus", place, 0),
-                memory=_number(entry, "memory", place, 0),
-                storage=_number(entry, "storage", place, 0),
-                device_memory=_number(entry, "device_memory", place, 0),
-                rack=rack,
-                pool=str(entry.get("pool", "")),
-            )
-            _add(nodes, machine, None if entry.get("slices") is None else str(entry["slices"]), place)
-    links: list[Link] = []
-    listed = document.get("links") or []
-    if not isinstance(listed, list):
-        fix = "write links: [{a: rack:r1, b: rack:r2, bandwidth: 12.5}]"
-        raise UsageError(f"'links' is {listed!r:.60}, not a list", where=where, fix=fix)
-    for number, entry in enumerate(listed):
-        place = f"{where}: links[{number}]"
-        if not isinstance(entry, dict) or "a" not in entry or "b" not in entry:
-            raise UsageError("needs 'a' and 'b'", where=place, fix="write {a: rack:r1, b: rack:r2, bandwidth: 12.5}")
-        _only(entry, _LINK_KEYS, place)
-        bandwidth = _number(entry, "bandwidth", place, 0, -math.inf)
-        links.append(Link(str(entry["a"]), str(entry["b"]), bandwidth, str(entry.get("kind", "network"))))
-    check_links(nodes, links, where)
-    return Cluster(tuple(nodes), tuple(links), spec=str(document.get("name", where)), bandwidths=_bandwidths(document, where))
-
-
-def _bandwidths(document: dict[str, Any], where: str) -> Bandwidths:
-    """The bandwidths of the levels, where a document has some."""
-    if "bandwidths" not in document:
-        return Bandwidths()
-    place, found = f"{where}: bandwidths", document["bandwidths"]
-    if not isinstance(found, dict) or set(found) != set(Bandwidths._fields):
-        raise UsageError("needs 'node', 'rack' and 'cluster'", where=place, fix="write {node: 300, rack: 25, cluster: 6}, GB/s")
-    return Bandwidths.of([_number(found, name, place, 0) for name in Bandwidths._fields], place)
-
-
-def _check_size(nodes: int, gpus: int, place: str) -> None:
+def check_size(nodes: int, gpus: int, place: str) -> None:
     if nodes > MOST_NODES or gpus > MOST_GPUS:
         raise UsageError(
             f"{nodes:,} nodes with {gpus:,} GPUs are too many", where=place, fix=f"at most {MOST_NODES:,} nodes and {MOST_GPUS:,} GPUs"
         )
 
 
-def _only(entry: dict[str, Any], known: set[str], place: str) -> None:
-    for key in entry:
-        if key not in known:
-            raise UsageError(f"unknown key '{key}'", where=place, fix=near(str(key), known))
+_NOTHING = (0.0,) * HOST_RESOURCES
 
 
-def _number(entry: dict[str, Any], key: str, place: str, default: float, least: float = 0.0) -> float:
-    value = entry.get(key, default)
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value) or value < least:
-        raise UsageError(f"'{key}' is {value!r}", where=place, fix="use a number of zero or more")
-    return float(value)
+def encode_cluster(cluster: Cluster) -> str | dict[str, Any]:
+    """The short form where it says everything, else every node and link."""
+    short = _short_form(cluster.spec)
+    if short is not None and short == cluster:
+        return cluster.spec
+    found: dict[str, Any] = {"spec": cluster.spec, "nodes": encode(cluster.nodes)}
+    if cluster.links:
+        found["links"] = encode(cluster.links, full=True)
+    if cluster.bandwidths.known:
+        found["bandwidths"] = encode(cluster.bandwidths._asdict())
+    return found
 
 
-def _whole(entry: dict[str, Any], key: str, place: str, default: int) -> int:
-    value = _number(entry, key, place, default)
-    if value != int(value):
-        raise UsageError(f"'{key}' is {entry[key]!r}", where=place, fix="use a whole number")
-    return int(value)
+def decode_cluster(reader: Reader) -> Cluster:
+    """The cluster under the key ``cluster``."""
+    value = reader.raw("cluster")
+    if value is None:
+        raise UsageError("'cluster' is missing", where=reader.path, fix='add "cluster": "2x4"')
+    if isinstance(value, str):
+        return parse_cluster(value)
+    inner = Reader(value, reader.at("cluster"))
+    inner.only(("spec", "nodes", "links", "bandwidths"))
+    if "nodes" not in inner and "spec" in inner:  # written by hand: the short form says which nodes there are
+        short = parse_cluster(inner.text("spec"))
+        return Cluster(short.nodes, tuple(_links(inner)), short.spec, _bandwidths(inner) if "bandwidths" in inner else short.bandwidths)
+    nodes = tuple(decode_node(Reader(item, path), number) for number, (item, path) in enumerate(inner.items("nodes")))
+    return Cluster(nodes, tuple(_links(inner)), inner.text("spec", ""), _bandwidths(inner))
+
+
+def _bandwidths(reader: Reader) -> Bandwidths:
+    if "bandwidths" not in reader:
+        return Bandwidths()
+    one = Reader(reader.raw("bandwidths"), reader.at("bandwidths"))
+    one.only(Bandwidths._fields)
+    return Bandwidths.of([one.number(name, 0.0) for name in Bandwidths._fields], one.path)
+
+
+def _links(reader: Reader) -> Iterator[Link]:
+    for item, path in reader.items("links"):
+        one = Reader(item, path)
+        yield decode_record(Link, one, bandwidth=one.number("bandwidth", 0.0))
+
+
+def encode_nodes(tables: Tables) -> dict[str, Any]:
+    """What differs from a cluster at rest: nodes that are down, devices that are shared, CPUs, memory and storage that are taken."""
+    names = [node.name for node in tables.cluster.nodes]
+    found: dict[str, Any] = {}
+    down = np.flatnonzero(tables.nodes.up == 0)
+    if len(down):
+        found["down"] = [names[node] for node in down]
+    cordoned = sorted(tables.cordoned)
+    if cordoned:
+        found["cordoned"] = cordoned
+    shared = np.flatnonzero(tables.devices.holder == SHARED)
+    if len(shared):
+        found["shared"] = shared.tolist()
+    if any(amounts_beside(node) != _NOTHING for node in tables.cluster.nodes):
+        taken = {}
+        for number, node in enumerate(tables.cluster.nodes):
+            free = tuple(tables.NF[:HOST_RESOURCES, number].tolist())
+            if free != amounts_beside(node):
+                amounts = zip(HOST_RESOURCE_NAMES, free, amounts_beside(node))
+                taken[node.name] = encode({name: left for name, left, whole in amounts if left != whole})
+        found["free"] = taken
+    return found
+
+
+def decode_nodes(reader: Reader, tables: Tables) -> None:
+    """Mark nodes that are down and devices that are shared; the gangs that hold devices are in the tables already."""
+    numbers = {node.name: number for number, node in enumerate(tables.cluster.nodes)}
+    for device in reader.wholes("shared"):
+        if device >= tables.D.shape[1]:
+            raise UsageError(f"names device {device} of {tables.D.shape[1]}", where=reader.at("shared"))
+        tables.devices.holder[device] = SHARED
+    for name in reader.texts("down"):
+        node = _number_of(name, numbers, reader.at("down"))
+        tables.nodes.up[node] = 0
+        first = int(tables.nodes.first[node])
+        devices = tables.devices.holder[first : first + int(tables.nodes.gpus[node])]
+        devices[devices == FREE] = DOWN
+    for device in reader.wholes("cordoned"):
+        if device >= tables.D.shape[1]:
+            raise UsageError(f"names device {device} of {tables.D.shape[1]}", where=reader.at("cordoned"))
+        tables.cordon(device)
+    idle = tables.devices.node[tables.devices.holder == FREE]
+    tables.nodes.free[:] = np.bincount(idle, minlength=tables.NI.shape[1])
+    if "free" in reader:
+        inner = Reader(reader.raw("free"), reader.at("free"))
+        for name in reader.raw("free"):
+            node = _number_of(name, numbers, reader.at("free"))
+            one = Reader(inner.raw(name), inner.at(name))
+            one.only(HOST_RESOURCE_NAMES)
+            whole = amounts_beside(tables.cluster.nodes[node])
+            tables.NF[:HOST_RESOURCES, node] = [one.number(name, usual) for name, usual in zip(HOST_RESOURCE_NAMES, whole)]
+    else:
+        _take_side_demands(tables)
+
+
+def _take_side_demands(tables: Tables) -> None:
+    """What the options in use take of their nodes beside devices, for files that do not say."""
+    each = tables.options.F[Option.CPUS : Option.CPUS + HOST_RESOURCES]
+    for device, holder in enumerate(tables.devices.holder.tolist()):
+        if holder >= 0:
+            tables.NF[:HOST_RESOURCES, tables.devices.node[device]] -= each[:, tables.jobs.option[holder]]
+    for row in np.flatnonzero(tables.jobs.node >= 0):
+        tables.NF[:HOST_RESOURCES, tables.jobs.node[row]] -= each[:, tables.jobs.option[row]]
+
+
+def decode_node(reader: Reader, number: int) -> Node:
+    """A node that a document describes; one without a name is called by its number."""
+    return decode_record(Node, reader, name=reader.text("name", f"node{number}"))
+
+
+def _number_of(name: str, numbers: dict[str, int], path: str) -> int:
+    if name not in numbers:
+        raise UsageError(f"no node '{name}'", where=path, fix=near(name, numbers))
+    return numbers[name]
+
+
+@lru_cache(maxsize=32)
+def _short_form(spec: str) -> Cluster | None:
+    try:
+        return parse_cluster(spec)
+    except UsageError:
+        return None

@@ -1,19 +1,156 @@
-"""What holds from the beginning of a run to its end, and what every policy may count on: costs, prices, bounds and delays."""
+"""What holds from the beginning of a run to its end, and what every policy may count on: costs, prices, bounds and delays.
+
+The grid behind the cluster belongs to it: what devices draw, how clean the current is, and what it costs, as signals that change in
+steps. Snapshots carry the facts as keys of their documents; what is as usual is not written.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
+from functools import cached_property
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Protocol
+from typing import Any, Protocol
 
+import numpy as np
+
+from gantline.core.arrays import Floats
 from gantline.core.errors import UsageError, near
-from gantline.core.grid import NO_GRID, PowerGrid
-from gantline.core.units import LONGEST, seconds
+from gantline.core.fields import LONGEST, seconds, victims_rule
+from gantline.core.json_reader import Reader, as_number, encode, encode_record
 
-if TYPE_CHECKING:
-    from gantline.core.device_speeds import DeviceSpeeds
+DAY = 86400.0
+
+
+@dataclass(frozen=True)
+class Signal:
+    """`values[k]` holds from `step * k` to `step * (k + 1)` seconds after the beginning of the run.
+
+    Behind its end the signal repeats its last whole day (all of it, where it is shorter than a day): a stated fallback, which
+    `covers` lets a caller report.
+    """
+
+    values: tuple[float, ...]
+    step: float = 3600.0
+    origin: float | None = None
+    """When it begins, in seconds since 1970, where its file gives dates."""
+
+    def starting(self, seconds: float) -> Signal:
+        """The same signal for a run which begins so many seconds after its first value; whole steps only."""
+        skipped = round(seconds / self.step)
+        if abs(skipped * self.step - seconds) > 1e-6 or not 0 <= skipped < len(self.values):
+            last = (len(self.values) - 1) * self.step / 3600.0
+            raise UsageError(
+                f"the series has no step {seconds / 3600.0:g} hours after its beginning",
+                where="--series-start",
+                fix=f"name a whole step of {self.step:g} s, from 0 to {last:g} hours",
+            )
+        begins = None if self.origin is None else self.origin + seconds
+        return replace(self, values=self.values[skipped:], origin=begins)
+
+    @property
+    def end(self) -> float:
+        """The instant up to which the values are given, not repeated."""
+        return self.step * len(self.values)
+
+    def covers(self, time: float) -> bool:
+        return time <= self.end
+
+    def at(self, time: Any) -> Any:
+        """The value at an instant, or at each of an array of instants."""
+        return self._levels[self._place(np.floor_divide(time, self.step).astype(np.int64))]
+
+    def integral(self, begin: Any, end: Any) -> Any:
+        """The sum over time, value times seconds, from begin to end; arrays give one sum each."""
+        return self._sum_until(end) - self._sum_until(begin)
+
+    def next_step(self, time: float) -> float:
+        """The first instant after `time` at which another value begins."""
+        return float((np.floor_divide(time, self.step) + 1.0) * self.step)
+
+    @cached_property
+    def _levels(self) -> Floats:
+        return np.asarray(self.values, dtype=np.float64)
+
+    @cached_property
+    def _cycle(self) -> int:
+        """How many of the last values are repeated behind the end."""
+        return min(len(self.values), max(1, round(DAY / self.step)))
+
+    @cached_property
+    def _sums(self) -> Floats:
+        return np.concatenate(([0.0], np.cumsum(self._levels))) * self.step
+
+    def _place(self, number: Any) -> Any:
+        """The value that stands for a step, also behind the end."""
+        first = len(self.values) - self._cycle
+        return np.where(number < len(self.values), number, first + (number - first) % self._cycle)
+
+    def _sum_until(self, time: Any) -> Any:
+        number = np.floor_divide(time, self.step).astype(np.int64)
+        first = len(self.values) - self._cycle
+        rounds = np.maximum(number - first, 0) // self._cycle * (number >= len(self.values))
+        place = number - rounds * self._cycle
+        whole = self._sums[place] + rounds * (self._sums[-1] - self._sums[first])
+        return whole + self._levels[self._place(number)] * (time - number * self.step)
+
+
+@dataclass(frozen=True, slots=True)
+class DevicePower:
+    """Watts of one device (of one CPU on nodes without devices) while a gang holds it, and while none does."""
+
+    busy: float
+    idle: float = 0.0
+
+    def __str__(self) -> str:
+        """As people write it."""
+        return f"{self.busy!r}/{self.idle!r}"
+
+
+@dataclass(frozen=True, slots=True)
+class PowerGrid:
+    """What a run knows of power; all of it may be absent."""
+
+    carbon: Signal | None = None
+    """Grams of CO2 equivalent per kilowatt-hour, over time."""
+    electricity: Signal | None = None
+    """Money per kilowatt-hour, over time."""
+    power: Mapping[str, DevicePower] = field(default_factory=dict)
+    """By device type."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "power", MappingProxyType(dict(self.power)))
+
+
+NO_GRID = PowerGrid()
+"""Nothing is known of power."""
+
+
+@dataclass(frozen=True)
+class DeviceSpeeds:
+    """Per class of jobs one factor per device, by the device's number: 1.2 means that a step takes 1.2 times as long.
+
+    Devices of one model differ, and by how much depends on the application (PAL, SC 2024). A gang goes at the pace of its slowest
+    device, and slower again by the locality penalty where it spans nodes.
+    """
+
+    slowdown: Mapping[str, Floats]
+    bins: Mapping[str, Floats] = field(default_factory=dict)
+    """Per class and device the factor of its bin, where the file gives bins; else they are computed."""
+
+    @property
+    def classes(self) -> tuple[str, ...]:
+        return tuple(sorted(self.slowdown))
+
+    @property
+    def devices(self) -> int:
+        return len(next(iter(self.slowdown.values())))
+
+    def of_gang(self, which: str, devices: list[int], nodes: int, penalty: float) -> float:
+        """How many times longer a step takes on these devices."""
+        slowest = float(np.max(self.slowdown[which][devices]))
+        return slowest * (penalty if nodes > 1 else 1.0)
 
 
 @dataclass(frozen=True)
@@ -127,3 +264,78 @@ class Facts:
 
 NO_FACTS = Facts()
 """Nothing costs anything, and nothing takes time."""
+
+
+GRID = ("carbon", "electricity", "power")
+
+
+def encode_grid(grid: PowerGrid) -> dict[str, Any]:
+    """The keys of a document; what is not known is not written."""
+    signals = {"carbon": grid.carbon, "electricity": grid.electricity}
+    found = {name: encode_record(signal, ("step", "values"), full=True) for name, signal in signals.items() if signal is not None}
+    if grid.power:
+        found["power"] = encode({name: [each.busy, each.idle] for name, each in grid.power.items()})
+    return found
+
+
+def decode_grid(reader: Reader) -> PowerGrid:
+    """What the document says of power."""
+    if not any(name in reader for name in GRID):
+        return NO_GRID
+    watts = reader.raw("power", {})
+    Reader(watts, reader.at("power"))
+    power = {str(name): _power(value, f"{reader.at('power')}.{name}") for name, value in watts.items()}
+    return PowerGrid(_signal(reader, "carbon"), _signal(reader, "electricity"), power)
+
+
+def _signal(reader: Reader, name: str) -> Signal | None:
+    if name not in reader:
+        return None
+    inner = Reader(reader.raw(name), reader.at(name))
+    inner.only(("step", "values"))
+    values = inner.raw("values", [])
+    step = inner.number("step", 3600.0)
+    if not isinstance(values, list) or not values or not step > 0:
+        raise UsageError("is no series", where=inner.at("values"), fix='{"step": 3600, "values": [300, 250, ...]}')
+    return Signal(tuple(as_number(value, inner.at("values")) for value in values), step)
+
+
+def _power(value: Any, where: str) -> DevicePower:
+    if not isinstance(value, list) or len(value) != 2:
+        raise UsageError("is no pair of watts", where=where, fix="write [busy, idle]")
+    return DevicePower(*(as_number(each, where) for each in value))
+
+
+FACTS = ("costs", "min_run", "latency", "prices", "victims", "collocates", "placement", *GRID)
+_COSTS = tuple(item.name for item in fields(Costs))
+
+
+def encode_facts(facts: Facts) -> dict[str, Any]:
+    """The keys of a document."""
+    found = encode_record(facts, ("costs", "min_run", "latency", "prices", "victims", "collocates"))
+    if (rule := facts.placement if isinstance(facts.placement, str) else facts.placement.name) != NO_FACTS.placement:
+        found["placement"] = rule
+    return found | encode_grid(facts.grid)
+
+
+def decode_facts(reader: Reader) -> Facts:
+    """The facts in a document; those that it does not name are as usual."""
+    if not any(name in reader for name in FACTS):
+        return NO_FACTS
+    costs = Reader(reader.raw("costs", {}), reader.at("costs"))
+    costs.only(_COSTS)
+    seconds = {name: _from_zero(costs, name) for name in _COSTS if name in costs}
+    prices = reader.raw("prices", {})
+    Reader(prices, reader.at("prices"))
+    money = {str(name): as_number(price, f"{reader.at('prices')}.{name}") for name, price in prices.items()}
+    victims = victims_rule(reader.text("victims", NO_FACTS.victims), reader.at("victims"))
+    bounds = _from_zero(reader, "min_run"), _from_zero(reader, "latency")
+    collocates, placement = reader.flag("collocates", True), reader.text("placement", "first-free")
+    return Facts(Costs(**seconds), *bounds, money, decode_grid(reader), victims=victims, collocates=collocates, placement=placement)
+
+
+def _from_zero(reader: Reader, name: str) -> float:
+    value = reader.number(name, 0.0)
+    if not 0.0 <= value < math.inf:
+        raise UsageError(f"is {value:g}", where=reader.at(name), fix="use zero or more seconds")
+    return value

@@ -10,17 +10,14 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from gantline.core import memory as memories
 from gantline.core.cluster import Cluster, Node
-from gantline.core.cluster_json import decode_node, encode_node
+from gantline.core.cluster_spec import decode_node
 from gantline.core.errors import NotFoundError, UsageError, near
-from gantline.core.json_reader import Reader, json_number
-
-if TYPE_CHECKING:
-    from gantline.core.windows import AdvanceWindow
-
+from gantline.core.json_reader import Reader, decode_record, encode_record
+from gantline.core.windows import AdvanceWindow
 
 KINDS = ("down", "up", "drain", "join")
 
@@ -209,103 +206,50 @@ class Report:
 Input = Submit | JobRequest | SetJob | NodeEvent | Use | SetQueue | Reserve | Unreserve | Report
 
 _ACTIONS = {action.value: action for action in Action}
-_NEWS = {news.value: news for news in News}
-_FAULTS = {fault.value: fault for fault in Fault}
-_KINDS = ("submit", *_ACTIONS, "set", "node", "use", "queue", "reserve", "unreserve", "report")
+_KINDS_OF_INPUT: dict[str, Any] = {
+    "submit": Submit, "set": SetJob, "node": NodeEvent, "use": Use, "queue": SetQueue, "reserve": Reserve, "unreserve": Unreserve,
+    "report": Report,
+}  # fmt: skip
+_WORDS = {kind: word for word, kind in _KINDS_OF_INPUT.items()}
 
 
 def encode_input(value: Input) -> dict[str, Any]:
     """The input as values that JSON can hold."""
-    head: dict[str, Any] = {"time": json_number(value.time)}
-    if isinstance(value, Submit):
-        found = {"input": "submit", **head, "job": dict(value.job)} | ({} if value.work is None else {"work": json_number(value.work)})
-        return {**found, "ids": list(value.ids)} if value.ids else found
-    if isinstance(value, JobRequest):
-        sizes = {name: getattr(value, name) for name in ("gpus", "min_gpus", "max_gpus") if getattr(value, name)}
-        others = {"others": list(value.others)} if value.others else {}
-        return {"input": value.action.value, **head, "job": value.job, **sizes, **others}
-    if isinstance(value, SetJob):
-        fields = {"priority": value.priority, "queue": value.queue, "estimate": value.estimate}
-        return {"input": "set", **head, "job": value.job, **{key: one for key, one in fields.items() if one is not None}}
-    if isinstance(value, NodeEvent):
-        found = {"input": "node", **head, "name": value.name, "kind": value.kind} | ({"reported": True} if value.reported else {})
-        return found if value.node is None else {**found, "node": encode_node(value.node)}
-    if isinstance(value, Use):
-        return {"input": "use", **head, "policy": value.policy} | (
-            {"settings": memories.plain(dict(value.settings))} if value.settings else {}
-        )
-    if isinstance(value, SetQueue):
-        numbers = {name: json_number(getattr(value, name)) for name in ("weight", "quota", "borrow")}
-        return {"input": "queue", **head, "name": value.name, **({"drop": True} if value.drop else numbers)}
-    if isinstance(value, Reserve):
-        from gantline.core.windows import encode_window
-
-        return {"input": "reserve", **head, "window": encode_window(value.window)}
-    if isinstance(value, Unreserve):
-        return {"input": "unreserve", **head, "name": value.name}
-    found = {"input": "report", **head, "news": value.news.value, "row": value.row, "epoch": value.epoch, "done": json_number(value.done)}
-    if not math.isnan(value.total):
-        found["total"] = json_number(value.total)
-    if value.metrics:
-        found["metrics"] = {name: json_number(measured) for name, measured in value.metrics.items()}
-    if value.revision:
-        found["revision"] = value.revision
-    if value.lost is not None:
-        found["lost"] = value.lost.value
-    if value.actual:
-        found["actual"] = list(value.actual)
-    return {**found, "devices": list(value.devices)} if value.devices else found
+    found = encode_record(value)
+    if isinstance(value, Use) and value.settings:
+        found["settings"] = memories.plain(dict(value.settings))
+    word = found.pop("action") if isinstance(value, JobRequest) else _WORDS[type(value)]
+    return {"input": word, "time": found.pop("time"), **found}
 
 
 def decode_input(value: Mapping[str, Any]) -> Input:
     """The input that `encode_input` wrote, or a person."""
     reader = Reader(value, "input")
-    kind, time = reader.text("input"), reader.number("time", 0.0)
-    if kind == "submit":
-        reader.only(("input", "time", "job", "work", "ids"))
-        work = reader.number("work", 0.0) if "work" in reader else None
-        return Submit(time, dict(reader.raw("job") or {}), work, _names(reader, "ids"))
+    kind, known = reader.text("input"), dict[str, Any](time=reader.number("time", 0.0))
     if kind in _ACTIONS:
-        reader.only(("input", "time", "job", "gpus", "min_gpus", "max_gpus", "others"))
-        gpus, least, most = (reader.whole(name, 0) for name in ("gpus", "min_gpus", "max_gpus"))
-        return JobRequest(time, _ACTIONS[kind], reader.text("job"), gpus, least, most, _names(reader, "others"))
-    if kind == "set":
-        reader.only(("input", "time", "job", "priority", "queue", "estimate"))
-        numbers = {name: reader.number(name, 0.0) for name in ("priority", "estimate") if name in reader}
-        return SetJob(time, reader.text("job"), queue=reader.text("queue") if "queue" in reader else None, **numbers)
-    if kind == "node":
-        reader.only(("input", "time", "name", "kind", "node", "reported"))
-        node = decode_node(Reader(reader.raw("node"), reader.at("node")), 0) if "node" in reader else None
-        return NodeEvent(time, reader.text("name"), reader.text("kind"), node, reader.flag("reported", False))
+        return decode_record(JobRequest, reader, "input", action=_ACTIONS[kind], others=_names(reader, "others"), **known)
+    if kind not in _KINDS_OF_INPUT:
+        raise UsageError(f"no input '{kind}'", where=reader.at("input"), fix=near(kind, (*_ACTIONS, *_KINDS_OF_INPUT)))
+    if kind == "submit":
+        known |= {"job": dict(reader.raw("job") or {}), "ids": _names(reader, "ids")}
+    if kind == "node" and "node" in reader:
+        known["node"] = decode_node(Reader(reader.raw("node"), reader.at("node")), 0)
     if kind == "use":
-        reader.only(("input", "time", "policy", "settings"))
-        return Use(time, reader.text("policy"), memories.restore(reader.raw("settings", {})))
-    if kind == "queue":
-        reader.only(("input", "time", "name", "weight", "quota", "borrow", "drop"))
-        weight, quota, borrow = (reader.number(name, usual) for name, usual in (("weight", 1.0), ("quota", math.inf), ("borrow", 0.0)))
-        return SetQueue(time, reader.text("name"), weight, quota, borrow, reader.flag("drop", False))
-    if kind == "reserve":
-        from gantline.core.windows import decode_window
-
-        reader.only(("input", "time", "window"))
-        return Reserve(time, decode_window(Reader(reader.raw("window"), reader.at("window"))))
-    if kind == "unreserve":
-        reader.only(("input", "time", "name"))
-        return Unreserve(time, reader.text("name"))
+        known["settings"] = memories.restore(reader.raw("settings", {}))
     if kind == "report":
-        reader.only(("input", "time", "news", "row", "epoch", "done", "devices", "total", "metrics", "revision", "lost", "actual"))
-        news = reader.text("news")
-        if news not in _NEWS:
-            raise UsageError(f"no news '{news}'", where=reader.at("news"), fix=near(news, _NEWS))
-        found = (_NEWS[news], reader.whole("row", 0), reader.whole("epoch", 0), time, reader.number("done", 0.0))
-        measured = Reader(reader.raw("metrics", {}), reader.at("metrics"))
-        metrics = {name: measured.number(name, math.nan) for name in reader.raw("metrics", {})}
-        lost = reader.text("lost") if "lost" in reader else ""
-        if lost and lost not in _FAULTS:
-            raise UsageError(f"no fault '{lost}'", where=reader.at("lost"), fix=near(lost, _FAULTS))
-        beyond = (reader.whole("revision", 0), _FAULTS.get(lost), _names(reader, "actual"))
-        return Report(*found, tuple(reader.wholes("devices")), reader.number("total", math.nan), metrics, *beyond)
-    raise UsageError(f"no input '{kind}'", where=reader.at("input"), fix=near(kind, _KINDS))
+        known |= {"news": _member(reader, "news", News, "news"), "actual": _names(reader, "actual")}
+        known |= {"row": reader.whole("row", 0), "epoch": reader.whole("epoch", 0)}
+        if reader.text("lost", ""):
+            known["lost"] = _member(reader, "lost", Fault, "fault")
+    found: Input = decode_record(_KINDS_OF_INPUT[kind], reader, "input", **known)
+    return found
+
+
+def _member(reader: Reader, key: str, kind: type[Enum], what: str) -> Enum:
+    known = {member.value: member for member in kind}
+    if (word := reader.text(key)) not in known:
+        raise UsageError(f"no {what} '{word}'", where=reader.at(key), fix=near(word, known))
+    return known[word]
 
 
 def _names(reader: Reader, key: str) -> tuple[str, ...]:

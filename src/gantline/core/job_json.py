@@ -10,7 +10,10 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from gantline.core.columns import FREE, Device, Job, Node
+import numpy as np
+
+from gantline.core.arrays import Bools, Floats, Ints
+from gantline.core.columns import FREE, JobTable
 from gantline.core.errors import UsageError, near
 from gantline.core.json_reader import Reader, json_number
 from gantline.core.options import Option, encode_option
@@ -19,73 +22,28 @@ from gantline.core.plan_json import decode_grant, encode_grant
 from gantline.core.tables import Tables
 
 _HOUR = 3600.0
-_FLOATS = {
-    "arrival": Job.ARRIVAL,
-    "priority": Job.PRIORITY,
-    "weight": Job.WEIGHT,
-    "deadline": Job.DEADLINE,
-    "service": Job.SERVICE,
-    "gpu_time": Job.GPUTIME,
-    "done": Job.DONE,
-    "estimate": Job.ESTIMATE,
-    "since": Job.SINCE,
-    "rate": Job.RATE,
-    "first_start": Job.FIRST_START,
-    "last_start": Job.LAST_START,
-    "until": Job.UNTIL,
-    "admitted": Job.ADMITTED,
-    "safe": Job.SAFE,
-    "lost": Job.LOST,
-    "checkpoint": Job.CHECKPOINT,
-    "waited": Job.WAITED,
-    "mark": Job.MARK,
-    "speed_until": Job.SPEED_UNTIL,
-    "limit_end": Job.LIMIT_END,
-}
-_INTS = {
-    "gpus": Job.GPUS, "min_gpus": Job.MIN_GPUS, "max_gpus": Job.MAX_GPUS, "held": Job.HELD, "locked": Job.LOCKED, "restarts": Job.RESTARTS,
-    "preemptions": Job.PREEMPTIONS, "epoch": Job.EPOCH, "consolidate": Job.CONSOLIDATE, "reason": Job.REASON,
-    "reserved": Job.RESERVED,
-}  # fmt: skip
-NAMES = {"user": Job.USER, "queue": Job.QUEUE, "app": Job.APP, "model": Job.MODEL}
+CODES = tuple(column for column in JobTable.columns() if column.names)
+_NUMBERS = tuple(column for column in JobTable.columns() if column.written and not column.secret)
 _PHASES = {phase.name.lower(): phase for phase in Phase if phase.active}
-KEYS = (
-    "id",
-    "row",
-    "listed",
-    "phase",
-    "devices",
-    "node",
-    "option",
-    "options",
-    "first_option",
-    "way",
-    "grant",
-    "waits_for_turn",
-    "trial",
-    "metrics",
-    *NAMES,
-    *_FLOATS,
-    *_INTS,
-)
+_APART = ("id", "row", "listed", "phase", "devices", "node", "option", "options", "first_option", "way", "grant", "waits_for_turn", "trial")
+KEYS = (*_APART, "metrics", *(column.key for column in (*CODES, *_NUMBERS)))
 
 
 def encode_job(tables: Tables, row: int, now: float, packed: int) -> dict[str, Any]:
     """One row; `packed` is where its options would stand if the active rows' options followed one another."""
-    F, I, cluster = tables.F, tables.I, tables.cluster
+    jobs, cluster = tables.jobs, tables.cluster
     found: dict[str, Any] = {"id": tables.ids[row]}
-    gpus, phase = int(I[Job.GPUS, row]), Phase(int(I[Job.PHASE, row]))
-    first, count, used = int(I[Job.OPTION_FIRST, row]), int(I[Job.OPTION_COUNT, row]), int(I[Job.OPTION, row])
-    names = {"user": tables.users, "queue": tables.queues, "app": tables.apps, "model": tables.models}
-    for key, column in NAMES.items():
-        if names[key][I[column, row]]:
-            found[key] = names[key][I[column, row]]
+    gpus, phase = int(jobs.gpus[row]), Phase(int(jobs.phase[row]))
+    first, count, used = int(jobs.option_first[row]), int(jobs.option_count[row]), int(jobs.option[row])
+    for column in CODES:
+        if name := getattr(tables, column.names)[getattr(jobs, column.name)[row]]:
+            found[column.key] = name
     options = [tables.options[k] for k in range(first, first + count)]
     if options != default_options(tables, gpus):
         found["options"] = [encode_option(option, cluster.types) for option in options]
     if first != packed:
         found["first_option"] = first
-    if devices := _chain(tables, row):
+    if devices := tables.chain(row):
         found["devices"] = devices
     if row in tables.granted:
         found["grant"] = encode_grant(tables, tables.granted[row])
@@ -93,8 +51,8 @@ def encode_job(tables: Tables, row: int, now: float, packed: int) -> dict[str, A
         found["waits_for_turn"] = True
     if row in tables.trials:
         found["trial"] = json_number(tables.trials[row])
-    if I[Job.NODE, row] >= 0:
-        found["node"] = cluster.nodes[int(I[Job.NODE, row])].name
+    if jobs.node[row] >= 0:
+        found["node"] = cluster.nodes[int(jobs.node[row])].name
     if phase is not (Phase.RUNNING if devices or "node" in found else Phase.PENDING):
         found["phase"] = phase.name.lower()
     if used >= 0 and first <= used < first + count:
@@ -106,24 +64,21 @@ def encode_job(tables: Tables, row: int, now: float, packed: int) -> dict[str, A
     kept = {name: values[row] for name, values in tables.metrics.items() if not math.isnan(values[row])}
     if kept:
         found["metrics"] = {name: json_number(value) for name, value in kept.items()}
-    facts = {"gpus": gpus, "arrival": float(F[Job.ARRIVAL, row]), "service": float(F[Job.SERVICE, row]), "done": float(F[Job.DONE, row])}
-    usual = defaults(facts, now, phase, len(devices), tables.options[used] if used >= 0 else None)
-    for key, column in _FLOATS.items():
-        value = float(F[column, row])
-        if value != usual[key] and not (math.isnan(value) and math.isnan(usual[key])):
-            found[key] = json_number(value)
-    for key, column in _INTS.items():
-        if I[column, row] != usual[key]:
-            found[key] = int(I[column, row])
+    facts = {"gpus": gpus, "arrival": float(jobs.arrival[row]), "service": float(jobs.service[row]), "done": float(jobs.done[row])}
+    usual = _usual(facts, now, phase, len(devices), tables.options[used] if used >= 0 else None)
+    for column in _NUMBERS:
+        value = getattr(jobs, column.name)[row].item()
+        if value != usual[column.key] and not (math.isnan(value) and math.isnan(usual[column.key])):
+            found[column.key] = json_number(value) if isinstance(value, float) else value
     return found
 
 
 def decode_job(reader: Reader, tables: Tables, row: int, now: float, options: list[Option], first: int) -> None:
     """Fill one row; its options stand at `first` in the table already."""
-    F, I = tables.F, tables.I
+    jobs = tables.jobs
     gpus = reader.whole("gpus", 1)
-    I[Job.OPTION_FIRST, row], I[Job.OPTION_COUNT, row] = first, len(options)
-    I[Job.SMALLEST, row] = min((option.gpus for option in options), default=gpus)
+    jobs.option_first[row], jobs.option_count[row] = first, len(options)
+    jobs.smallest[row] = min((option.gpus for option in options), default=gpus)
     devices = list(reader.wholes("devices"))
     _hold(reader, tables, row, devices)
     default_phase = "running" if devices or "node" in reader else "pending"
@@ -133,16 +88,15 @@ def decode_job(reader: Reader, tables: Tables, row: int, now: float, options: li
         name = reader.text("node")
         if name not in numbers:
             raise UsageError(f"no node '{name}'", where=reader.at("node"), fix=near(name, numbers))
-        I[Job.NODE, row] = numbers[name]
+        jobs.node[row] = numbers[name]
     used = _option_in_use(reader, tables, phase, devices, options, first)
     facts: dict[str, Any] = {"gpus": gpus, "arrival": reader.number("arrival", 0.0), "service": reader.number("service", 0.0)}
     facts["done"] = reader.number("done", facts["service"])
-    usual = defaults(facts, now, phase, len(devices), tables.options[used] if used >= 0 else None)
-    for key, column in _FLOATS.items():
-        F[column, row] = reader.number(key, usual[key])
-    for key, column in _INTS.items():
-        I[column, row] = reader.whole(key, usual[key])
-    I[Job.PHASE, row], I[Job.OPTION, row] = int(phase), used
+    usual = _usual(facts, now, phase, len(devices), tables.options[used] if used >= 0 else None)
+    for column in _NUMBERS:
+        read = reader.number if column.kind is np.float64 else reader.whole
+        getattr(jobs, column.name)[row] = read(column.key, usual[column.key])
+    jobs.phase[row], jobs.option[row] = int(phase), used
     if "grant" in reader:
         grant = tables.granted[row] = decode_grant(Reader(reader.raw("grant"), reader.at("grant")))
         devices = devices or list(grant.devices)
@@ -150,10 +104,10 @@ def decode_job(reader: Reader, tables: Tables, row: int, now: float, options: li
         tables.waits_for_turn.add(row)
     if "trial" in reader:
         tables.trials[row] = reader.number("trial", 0.0)
-    I[Job.SPREAD, row] = len({int(tables.D[Device.NODE, device]) for device in devices}) or int(I[Job.NODE, row] >= 0)
-    F[Job.WORK, row] = F[Job.ESTIMATE, row]
-    if not F[Job.ARRIVAL, row] >= 0:
-        raise UsageError(f"is {F[Job.ARRIVAL, row]}", where=reader.at("arrival"), fix="use zero or more seconds")
+    jobs.spread[row] = len({int(tables.devices.node[device]) for device in devices}) or int(jobs.node[row] >= 0)
+    jobs.work[row] = jobs.estimate[row]
+    if not jobs.arrival[row] >= 0:
+        raise UsageError(f"is {jobs.arrival[row]}", where=reader.at("arrival"), fix="use zero or more seconds")
 
 
 def fill_metrics(job: Reader, tables: Tables, row: int) -> None:
@@ -164,16 +118,11 @@ def fill_metrics(job: Reader, tables: Tables, row: int) -> None:
             tables.metric(name)[row] = inner.number(name, math.nan)
 
 
-def defaults(facts: dict[str, Any], now: float, phase: Phase, held: int, way: Option | None) -> dict[str, Any]:
-    """What is meant where a file says nothing, given the few things that it must say."""
+def _usual(facts: dict[str, Any], now: float, phase: Phase, held: int, way: Option | None) -> dict[str, Any]:
+    """What is meant where a file says nothing, given the few things that it must say; else what a blank row has."""
     holds, ran = phase.holds_devices, facts["service"] > 0
     begun = now - facts["service"] if holds else (facts["arrival"] if ran else math.nan)
-    return {
-        "arrival": 0.0,
-        "priority": 0.0,
-        "weight": 1.0,
-        "deadline": math.nan,
-        "service": 0.0,
+    return {column.key: column.default for column in _NUMBERS} | {
         "gpu_time": facts["service"] * facts["gpus"],
         "done": facts["service"],
         "estimate": facts["done"] + _HOUR,
@@ -181,26 +130,13 @@ def defaults(facts: dict[str, Any], now: float, phase: Phase, held: int, way: Op
         "rate": way.rate if holds and way is not None else 0.0,
         "first_start": begun,
         "last_start": begun,
-        "until": math.inf,
         "admitted": facts["arrival"],
         "safe": 0.0 if holds else facts["done"],
-        "lost": 0.0,
-        "checkpoint": 0.0,
-        "waited": 0.0,
         "mark": begun,
-        "speed_until": math.inf,
-        "limit_end": math.inf,
         "gpus": 1,
         "min_gpus": facts["gpus"],
         "max_gpus": facts["gpus"],
         "held": held,
-        "locked": 0,
-        "restarts": 0,
-        "preemptions": 0,
-        "epoch": 0,
-        "consolidate": 0,
-        "reason": 0,
-        "reserved": 0,
     }
 
 
@@ -209,32 +145,19 @@ def default_options(tables: Tables, gpus: int) -> list[Option]:
     return [Option(code, gpus, rate_spread=1.0) for code, name in enumerate(tables.cluster.types) if tables.cluster.gpus_of(name) > 0]
 
 
-def _chain(tables: Tables, row: int) -> list[int]:
-    """The devices a row owns, in rank order."""
-    device, held = int(tables.I[Job.HEAD, row]), []
-    while device >= 0:
-        held.append(device)
-        device = int(tables.D[Device.NEXT, device])
-    return held
-
-
 def _hold(reader: Reader, tables: Tables, row: int, devices: list[int]) -> None:
-    last = -1
+    table, count = tables.devices, tables.cluster.gpus
     for place, device in enumerate(devices):
         path = f"{reader.at('devices')}[{place}]"
-        if device >= tables.D.shape[1]:
-            raise UsageError(
-                f"is device {device} of {tables.D.shape[1]}", where=path, fix=f"devices are numbered 0 to {tables.D.shape[1] - 1}"
-            )
-        if tables.D[Device.HOLDER, device] != FREE:
-            holder = tables.ids[int(tables.D[Device.HOLDER, device])]
+        if device >= count:
+            raise UsageError(f"is device {device} of {count}", where=path, fix=f"devices are numbered 0 to {count - 1}")
+        if table.holder[device] != FREE:
+            holder = tables.ids[int(table.holder[device])]
             raise UsageError(f"device {device} is held by job '{holder}' already", where=path, fix="a device has one holder")
-        tables.D[Device.HOLDER, device] = row
-        if last < 0:
-            tables.I[Job.HEAD, row] = device
-        else:
-            tables.D[Device.NEXT, last] = device
-        last = device
+        table.holder[device] = row
+    if devices:
+        tables.jobs.head[row] = devices[0]
+        table.next[devices] = [*devices[1:], -1]
 
 
 def _phase(name: str, path: str) -> Phase:
@@ -259,10 +182,58 @@ def _option_in_use(reader: Reader, tables: Tables, phase: Phase, devices: list[i
         return first + number
     if not phase.holds_devices:
         return -1
-    kind = int(tables.NI[Node.TYPE, tables.D[Device.NODE, devices[0]]]) if devices else -1
+    kind = int(tables.nodes.type[tables.devices.node[devices[0]]]) if devices else -1
     for number, option in enumerate(options):
         if option.gpus == len(devices) and kind in (-1, option.type):
             return first + number
     raise UsageError(
         f"holds {len(devices)} devices, which none of its options asks for", where=reader.path, fix="set gpus, or list such an option"
     )
+
+
+_WAIT = (int(Phase.PENDING), int(Phase.HELD))  # what is written of them does not depend on the time
+
+
+class KnownRows:
+    """What was written of rows that wait: writing a long queue again costs only its new rows. Call `look` before each time."""
+
+    def __init__(self) -> None:
+        self._jobs: dict[int, dict[str, Any]] = {}
+        self._rows: Ints = np.empty(0, dtype=np.int64)  # those that waited at the last look, and how they were then
+        self._F: Floats = np.empty((0, 0))
+        self._I: Ints = np.empty((0, 0), dtype=np.int64)
+        self._metrics: dict[str, Floats] = {}
+        self.written = 0  # rows that had to be written anew
+
+    def look(self, tables: Tables) -> None:
+        """Forget those that have changed."""
+        if len(self._rows):
+            F, I = tables.F[:, self._rows], tables.I[:, self._rows]
+            same = _equal(F, self._F) & (I == self._I).all(axis=0)
+            for name, values in tables.metrics.items():
+                before = self._metrics.get(name, np.full(len(self._rows), np.nan))
+                same &= _equal(values[None, self._rows], before[None, :])
+            self._jobs = {row: self._jobs[row] for row in self._rows[same].tolist() if row in self._jobs}
+        self._rows = np.flatnonzero(np.isin(tables.jobs.phase[: len(tables.ids)], _WAIT))
+        self._F, self._I = tables.F[:, self._rows], tables.I[:, self._rows]
+        self._metrics = {name: values[self._rows] for name, values in tables.metrics.items()}
+
+    def encode(self, tables: Tables, row: int, now: float, packed: int) -> dict[str, Any]:
+        """As `encode_job` has it."""
+        first = int(tables.jobs.option_first[row])
+        found = self._jobs.get(row)
+        if found is None:
+            found = encode_job(tables, row, now, first)
+            self.written += 1
+            plain = row not in tables.granted and row not in tables.waits_for_turn and row not in tables.trials
+            if plain and int(tables.jobs.phase[row]) in _WAIT:
+                self._jobs[row] = found
+        elif row in tables.waits_for_turn:
+            return encode_job(tables, row, now, packed)
+        return dict(found) if first == packed else {**found, "first_option": first}
+
+
+def _equal(one: Floats, other: Floats) -> Bools:
+    """Columns that are equal, where nothing is equal to nothing."""
+    same: Bools = ((one == other) | (np.isnan(one) & np.isnan(other))).all(axis=0)
+    return same

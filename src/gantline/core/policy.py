@@ -1,19 +1,135 @@
-"""What a policy is: parameters and one pure function from a Snapshot to a Plan."""
+"""What a policy is: parameters and one pure function from a Snapshot to a Plan.
+
+Which values a parameter takes (words, a range, a unit) is said once, beside the parameter; it is checked and shown from there.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import MISSING, Field, dataclass, fields
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import MISSING, Field, dataclass, field, fields
+from enum import IntEnum
 from functools import lru_cache
-from typing import Any, ClassVar, get_type_hints
+from typing import Any, ClassVar, TypeVar, get_type_hints
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gantline.core.constraints import Takes
 from gantline.core.errors import GantlineError, UsageError, near
 from gantline.core.plan import Misfit, Plan
 from gantline.core.snapshot import Snapshot
+
+Default = TypeVar("Default")
+
+
+@dataclass(frozen=True, slots=True)
+class Takes:
+    """One of some words, or a number within bounds; where both are given, either."""
+
+    one_of: tuple[str, ...] = ()
+    low: float = -math.inf  # the least value
+    above: float = -math.inf  # every value is larger
+    high: float = math.inf  # the greatest value
+    below: float = math.inf  # every value is smaller
+    finite: bool = False
+    unit: str = ""
+
+    @property
+    def is_number(self) -> bool:
+        """Whether a number is among what it takes."""
+        bounds = (self.low, self.above, self.high, self.below)
+        return bool(self.unit) or self.finite or any(math.isfinite(bound) for bound in bounds)
+
+    def admits(self, value: object) -> bool:
+        """Whether the value is one of those; nothing given (None) is always one."""
+        if value is None or (isinstance(value, str) and value in self.one_of):
+            return True
+        if not self.is_number or not isinstance(value, str | int | float):
+            return False
+        try:
+            number = float(value)
+        except ValueError:
+            return False
+        inside = self.low <= number <= self.high and (number > self.above or self.above == -math.inf)
+        return inside and (number < self.below or self.below == math.inf) and not (self.finite and math.isinf(number))
+
+    def __str__(self) -> str:
+        *most, last = [word or "nothing" for word in self.one_of] or [""]
+        words = f"{', '.join(most)} or {last}" if most else last
+        return f"{self._range()}, or {words}" if words and self.is_number else words or self._range()
+
+    def _range(self) -> str:
+        parts = []
+        if math.isfinite(self.above):
+            parts.append(f"above {self.above:g}")
+        if math.isfinite(self.low):
+            parts.append(f"from {self.low:g}" if math.isfinite(self.high) or math.isfinite(self.below) else f"{self.low:g} or more")
+        if math.isfinite(self.high):
+            parts.append(f"up to {self.high:g}")
+        if math.isfinite(self.below):
+            parts.append(f"below {self.below:g}")
+        bounds = " ".join(parts) + (" and finite" if self.finite else "")
+        return f"{self.unit or 'a number'}, {bounds}" if parts else f"{self.unit or 'a number'}{bounds}"
+
+
+def param(
+    help: str,
+    *,
+    one_of: Iterable[str] = (),
+    low: float = -math.inf,
+    above: float = -math.inf,
+    high: float = math.inf,
+    below: float = math.inf,
+    finite: bool = False,
+    unit: str = "",
+) -> dict[str, object]:
+    """Metadata of a parameter: ``slack: float = field(default=1.0, metadata=param("...", low=0.0, unit="seconds"))``."""
+    return {"help": help, "takes": Takes(tuple(one_of), low, above, high, below, finite, unit)}
+
+
+def parameter(default: Default, help: str, **takes: Any) -> Default:
+    """A field that is a parameter: ``slack: float = parameter(1.0, "...", low=0.0, unit="seconds")``; `takes` are those of `param`."""
+    return field(default=default, metadata=param(help, **takes) if takes else {"help": help})
+
+
+class Source(IntEnum):
+    """Where an estimate comes from, best first."""
+
+    ORACLE = 0  # simulation only: the truth
+    MEASURED = 1  # reported by the job while it runs
+    PROFILED = 2
+    DECLARED = 3  # what the user said
+    SIMILAR = 4  # history of the same user, name and size
+    LIMIT = 5  # the time limit
+    DEFAULT = 6  # mean residual life
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """A value with a range and a source."""
+
+    value: float
+    low: float
+    high: float
+    source: Source
+
+    @staticmethod
+    def exact(value: float) -> Estimate:
+        return Estimate(value, value, value, Source.ORACLE)
+
+
+#: What a policy may declare in `needs`, and what provides it.
+NEEDS = {
+    "remaining": "estimated remaining work (oracle, noisy, history or a declared duration)",
+    "rates": "speed per device type (options with rates, a throughput table)",
+    "scaling": "speed per number of devices",
+    "pairs": "speed of jobs that share a device",
+    "deadlines": "a deadline per job",
+    "some-deadline": "a deadline of at least one job",
+    "carbon": "the carbon intensity of the grid over time (--carbon FILE.csv)",
+    "power": "the watts of devices (--power)",
+    "prices": "the prices of devices (--prices)",
+}
 
 
 @dataclass(frozen=True)
@@ -21,7 +137,7 @@ class Policy:
     """Base of all policies. Subclasses are frozen dataclasses whose fields are the parameters; they keep no other state.
 
     What a parameter means and takes is metadata of its field: ``limit: float = field(default=1.0, metadata=param("...", low=0.0))``
-    (`gantline.core.constraints`). It is checked here; a class with a `__post_init__` of its own calls this one first.
+    (`gantline.core.policy`). It is checked here; a class with a `__post_init__` of its own calls this one first.
     """
 
     name: ClassVar[str] = ""

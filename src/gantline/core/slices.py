@@ -11,8 +11,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import NamedTuple
 
+from gantline.core.cluster import Node
 from gantline.core.errors import UsageError
-from gantline.core.nodes import Node
 
 MOST_SLICES = 48
 """Clients that the multi-process service serves on one GPU (Volta and later)."""

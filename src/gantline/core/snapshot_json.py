@@ -12,21 +12,18 @@ from typing import Any
 import numpy as np
 
 from gantline.core import memory as memories
-from gantline.core.cluster_json import decode_cluster, decode_nodes, encode_cluster, encode_nodes
 from gantline.core.cluster_now import ClusterNow
-from gantline.core.columns import Job
-from gantline.core.departures import decode_left, encode_left
-from gantline.core.errors import UsageError
-from gantline.core.facts_json import FACTS, decode_facts, encode_facts
-from gantline.core.insiders import tables_behind
-from gantline.core.job_json import KEYS, NAMES, decode_job, default_options, encode_job, fill_metrics
-from gantline.core.json_reader import Reader, check_head, json_number
-from gantline.core.known_rows import KnownRows
+from gantline.core.cluster_spec import decode_cluster, decode_nodes, encode_cluster, encode_nodes
+from gantline.core.errors import UsageError, near
+from gantline.core.facts import FACTS, decode_facts, encode_facts
+from gantline.core.job_json import CODES, KEYS, KnownRows, decode_job, default_options, encode_job, fill_metrics
+from gantline.core.json_reader import Reader, check_head, decode_record, encode, json_number
 from gantline.core.options import Option, OptionTable, decode_option
-from gantline.core.plan_json import decode_plan, decode_reservations, encode_plan, encode_reservations, fluid_ways
+from gantline.core.plan_json import decode_plan, decode_reservations, encode_plan, fluid_ways
 from gantline.core.queues import Queue
-from gantline.core.snapshot import Jobs, Snapshot
-from gantline.core.tables import Tables
+from gantline.core.snapshot import NOBODY, Jobs, Left, Snapshot
+from gantline.core.tables import Tables, tables_behind
+from gantline.core.windows import decode_window
 
 __all__ = ["VERSION", "decode_plan", "decode_snapshot", "encode_plan", "encode_snapshot"]
 
@@ -49,7 +46,6 @@ _STATE = (
     "kept_free",
     "unestimated",
 )
-_LISTS = {"user": "users", "queue": "queues", "app": "apps", "model": "models"}
 
 
 def encode_snapshot(snapshot: Snapshot, known: KnownRows | None = None) -> dict[str, Any]:
@@ -64,16 +60,14 @@ def encode_snapshot(snapshot: Snapshot, known: KnownRows | None = None) -> dict[
     if snapshot.learned is not None:
         found["learned"] = memories.plain(snapshot.learned)
     if snapshot.reservations:
-        found["reservations"] = encode_reservations(snapshot.reservations)
+        found["reservations"] = encode(snapshot.reservations, full=True)
     found |= encode_facts(snapshot.facts)
     found["cluster"] = encode_cluster(tables.cluster)
     found |= encode_nodes(tables)
     if tables.queue_tree:
-        found["queue_tree"] = [_encode_queue(queue) for queue in tables.queue_tree.values()]
+        found["queue_tree"] = encode(list(tables.queue_tree.values()), full=True)
     if tables.windows:
-        from gantline.core.windows import encode_window
-
-        found["windows"] = [encode_window(window) for window in tables.windows.values()]
+        found["windows"] = encode(list(tables.windows.values()))
     if tables.kept_free:
         found["kept_free"] = sorted(tables.kept_free)
     if tables.unestimated and (blind := [tables.ids[row] for row in rows if row in tables.unestimated]):
@@ -81,14 +75,14 @@ def encode_snapshot(snapshot: Snapshot, known: KnownRows | None = None) -> dict[
     jobs, packed = [], 0
     for place, row in enumerate(rows):
         job = encode_job(tables, row, snapshot.now, packed) if known is None else known.encode(tables, row, snapshot.now, packed)
-        packed += int(tables.I[Job.OPTION_COUNT, row])
+        packed += int(tables.jobs.option_count[row])
         if tables.listed is not None:
             job["listed"] = int(tables.listed[row])
         jobs.append(job if row == place else {**job, "row": row})
-    for key, listed in _LISTS.items():
-        names = getattr(tables, listed)
-        if names != _names_of(jobs, key):
-            found[listed] = list(names)
+    for column in CODES:
+        names = getattr(tables, column.names)
+        if names != _names_of(jobs, column.key):
+            found[column.names] = list(names)
     found["jobs"] = jobs
     if len((left := snapshot.left).row):
         found["left"] = encode_left(left, tables)
@@ -119,8 +113,6 @@ def decode_snapshot(value: Mapping[str, Any], performance: Any = None) -> Snapsh
     _fill_names(reader, jobs, tables, rows)
     tables.queue_tree = {queue.name: queue for queue in (_decode_queue(Reader(q, path)) for q, path in reader.items("queue_tree"))}
     if "windows" in reader:
-        from gantline.core.windows import decode_window  # most snapshots have none
-
         windows = [decode_window(Reader(item, path)) for item, path in reader.items("windows")]
         tables.windows, tables.kept_free = {window.name: window for window in windows}, set(reader.wholes("kept_free"))
     blind = set(reader.texts("unestimated")) if "unestimated" in reader else set()
@@ -157,17 +149,16 @@ def _fill_names(reader: Reader, jobs: list[Reader], tables: Tables, rows: list[i
         if name in seen:
             raise UsageError(f"two jobs are called '{name}'", where=job.at("id"), fix="give every job its own id")
         seen.add(name)
-    for key, column in NAMES.items():
-        texts = [job.text(key, "") for job in jobs]
-        names = reader.texts(_LISTS[key]) if _LISTS[key] in reader else _names_of([{key: text} for text in texts], key)
-        codes = {name: code for code, name in enumerate(names)}
-        setattr(tables, _LISTS[key], names)
+    for column in CODES:
+        texts = [job.text(column.key, "") for job in jobs]
+        known = reader.texts(column.names) if column.names in reader else list(dict.fromkeys(texts)) or [""]
+        codes = {name: code for code, name in enumerate(known)}
+        setattr(tables, column.names, known)
         for job, row, text in zip(jobs, rows, texts):
             if text not in codes:
-                raise UsageError(
-                    f"'{text}' is not among the {_LISTS[key]}", where=job.at(key), fix=f"add it to '{_LISTS[key]}', or leave that list out"
-                )
-            tables.I[column, row] = codes[text]
+                fix = f"add it to '{column.names}', or leave that list out"
+                raise UsageError(f"'{text}' is not among the {column.names}", where=job.at(column.key), fix=fix)
+            getattr(tables.jobs, column.name)[row] = codes[text]
 
 
 def _names_of(jobs: list[dict[str, Any]], key: str) -> list[str]:
@@ -202,23 +193,36 @@ def _fill_options(jobs: list[Reader], tables: Tables) -> tuple[list[int], list[l
     return firsts, options
 
 
-def _encode_queue(queue: Queue) -> dict[str, Any]:
-    return {
-        "name": queue.name,
-        "weight": queue.weight,
-        "quota": json_number(queue.quota),
-        "borrow": json_number(queue.borrow),
-        "parent": queue.parent,
-    }
-
-
 def _decode_queue(reader: Reader) -> Queue:
-    reader.only(("name", "weight", "quota", "borrow", "parent"))
     yes_or_no = isinstance(reader.raw("borrow", 0.0), bool)
-    return Queue(
-        reader.text("name"),
-        reader.number("weight", 1.0),
-        reader.number("quota", float("inf")),
-        reader.flag("borrow", True) if yes_or_no else reader.number("borrow", 0.0),
-        reader.text("parent", ""),
-    )
+    return decode_record(Queue, reader, borrow=reader.flag("borrow", True) if yes_or_no else reader.number("borrow", 0.0))
+
+
+def encode_left(left: Left, tables: Tables) -> list[dict[str, object]]:
+    """As a snapshot's document has it."""
+    return [
+        {"row": row, "user": tables.users[user], "queue": tables.queues[queue]}
+        | {"service": json_number(ran), "gpu_time": json_number(used), "since": json_number(since)}
+        for row, user, queue, ran, used, since in zip(*(column.tolist() for column in left))
+    ]  # fmt: skip
+
+
+def decode_left(reader: Reader, tables: Tables) -> Left:
+    """What a document says."""
+    jobs = [Reader(item, path) for item, path in reader.items("left")]
+    if not jobs:
+        return NOBODY
+    for job in jobs:
+        job.only(("row", "user", "queue", "service", "gpu_time", "since"))
+    codes = {key: {name: code for code, name in enumerate(names)} for key, names in (("user", tables.users), ("queue", tables.queues))}
+    ints = [[job.whole("row") for job in jobs], *([_code(job, key, codes[key]) for job in jobs] for key in ("user", "queue"))]
+    floats = [[job.number(key, 0.0) for job in jobs] for key in ("service", "gpu_time", "since")]
+    return Left._make([*(np.array(column, dtype=np.int64) for column in ints), *map(np.array, floats)])
+
+
+def _code(job: Reader, key: str, codes: Mapping[str, int]) -> int:
+    name = job.text(key, "")
+    if name not in codes:
+        fix = f"{near(name, codes)}, or add it to '{key}s'"
+        raise UsageError(f"no {key} '{name}'", where=job.at(key), fix=fix)
+    return codes[name]

@@ -9,56 +9,40 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gantline.core.arrays import Floats, Ints
 from gantline.core.cluster import Cluster
-from gantline.core.columns import Device, Job
+from gantline.core.columns import Column, Device, Job, JobTable, Kind, Table, moving
 from gantline.core.errors import GantlineError
-from gantline.core.gather import moving
 from gantline.core.grant import Grant, Granted
 from gantline.core.jit import kernel
 from gantline.core.options import OptionTable
 from gantline.core.queues import Queue
 
 if TYPE_CHECKING:
+    from gantline.core.tables import Tables
     from gantline.core.windows import AdvanceWindow
 
 
-#: float columns that say what really will be, or that kernels use as scratch: no policy may read them
-SECRET = frozenset({Job.WORK, Job.DUE, Job.FINISH, Job.KEY})
-_SECRET = sorted(SECRET)
-
-
-class Lender(Protocol):
-    """What is read of tables."""
-
-    cluster: Cluster
-    F: Floats
-    I: Ints
-    options: OptionTable
-    NF: Floats
-    NI: Ints
-    D: Ints
-    queue_tree: dict[str, Queue]
-    windows: dict[str, AdvanceWindow]
-    metrics: dict[str, Floats]
-    granted: Granted
-    listed: Ints | None
-    performance: Any
-
-    @property
-    def ids(self) -> list[str]:
-        """The names of the jobs."""
-
-
-def sealed(array: NDArray[Any]) -> NDArray[Any]:
+def sealed(array: NDArray[Kind]) -> NDArray[Kind]:
     """The same array, read-only from now on."""
     array.flags.writeable = False
     return array
+
+
+class Shown(property, Generic[Kind]):
+    """A column as policies see it: a copy that is described as the column is."""
+
+    def __init__(self, column: Column[Kind]) -> None:
+        super().__init__(lambda owner: owner._read(column), doc=column.what)
+
+    if TYPE_CHECKING:
+
+        def __get__(self, owner: Any, kind: type | None = None) -> NDArray[Kind]: ...  # type: ignore[override]
 
 
 class Lent:
@@ -66,26 +50,26 @@ class Lent:
 
     __slots__ = ("_chains", "_names", "_tables")
 
-    def __init__(self, tables: Lender) -> None:
-        self._tables = tables  # the truth included: `core.insiders` alone reads it
+    def __init__(self, tables: Tables) -> None:
+        self._tables = tables  # the truth included: `tables_behind` alone reads it
         self._names: dict[str, tuple[str, ...]] = {}
         self._chains = Chains()
 
-    def floats(self, column: int, rows: Ints) -> Floats:
-        if column in SECRET:
+    def column(self, column: Column[Kind], rows: Ints | None = None) -> NDArray[Kind]:
+        """Of some rows, or of all."""
+        if column.secret:
             raise GantlineError("this column is not for policies", where="snapshot")
-        return sealed(self._tables.F[column][rows])
+        tables: dict[type[Table], Table] = {type(one): one for one in (self._tables.jobs, self._tables.nodes, self._tables.devices)}
+        values: NDArray[Kind] = getattr(tables[column.table], column.name)
+        return sealed(values.copy() if rows is None else values[rows])
 
-    def ints(self, column: int, rows: Ints) -> Ints:
-        return sealed(self._tables.I[column][rows])
-
-    def moving(self, which: int, rows: Ints, now: float) -> Floats:
-        return sealed(moving(self._tables.F, self._tables.I, rows, now, which))
+    def moving(self, column: Column[np.float64], rows: Ints, now: float) -> Floats:
+        return sealed(moving(self._tables.F, self._tables.I, rows, now, column.place))
 
     def matrices(self, rows: Ints) -> tuple[Floats, Ints]:
         """All columns of some rows."""
         F = self._tables.F.take(rows, axis=1)
-        F[_SECRET] = np.nan
+        F[[column.place for column in JobTable.columns(np.float64) if column.secret]] = np.nan
         return F, self._tables.I.take(rows, axis=1)
 
     def ids(self, rows: Ints) -> list[str]:
@@ -114,11 +98,7 @@ class Lent:
         grant = self._tables.granted.get(row)
         if grant is not None and grant.shared:
             return grant.devices
-        device, held = int(self._tables.I[Job.HEAD, row]), []
-        while device >= 0:
-            held.append(device)
-            device = int(self._tables.D[Device.NEXT, device])
-        return tuple(held)
+        return tuple(self._tables.chain(row))
 
     def held(self, rows: Ints) -> list[tuple[int, ...]]:
         """The devices of each row, its own or shared, in rank order."""
@@ -136,15 +116,6 @@ class Lent:
 
     def metrics(self) -> tuple[str, ...]:
         return tuple(self._tables.metrics)
-
-    def node_floats(self, column: int) -> Floats:
-        return sealed(self._tables.NF[column].copy())
-
-    def node_ints(self, column: int) -> Ints:
-        return sealed(self._tables.NI[column].copy())
-
-    def device_ints(self, column: int) -> Ints:
-        return sealed(self._tables.D[column].copy())
 
     def node_matrices(self) -> tuple[Floats, Ints, Ints]:
         """Nodes and devices, all columns."""

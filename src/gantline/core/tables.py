@@ -11,13 +11,14 @@ import numpy as np
 
 from gantline.core.arrays import Floats, Ints
 from gantline.core.cluster import Cluster
-from gantline.core.columns import DOWN, FREE, HOST_RESOURCE_NAMES, JOB_FLOATS, JOB_INTS, NODE_FLOATS, NODE_INTS, Device, Job, Node
+from gantline.core.columns import DOWN, FREE, HOST_RESOURCE_NAMES, DeviceTable, JobTable, NodeTable
 from gantline.core.grant import Granted
 from gantline.core.options import OptionTable
 from gantline.core.queues import Queue
 from gantline.core.snapshot_view import Lent
 
 if TYPE_CHECKING:
+    from gantline.core.snapshot import Snapshot
     from gantline.core.windows import AdvanceWindow
 
 
@@ -38,12 +39,10 @@ class Tables:
     """One cluster and all its jobs. The engine writes them, a snapshot lends them to a policy."""
 
     cluster: Cluster
-    F: Floats
-    I: Ints
+    jobs: JobTable
     options: OptionTable
-    NF: Floats
-    NI: Ints
-    D: Ints
+    nodes: NodeTable
+    devices: DeviceTable
     names: Callable[[], list[str]] | None = None  # the ids of all rows, made when first needed
     users: list[str] = field(default_factory=lambda: [""])
     queues: list[str] = field(default_factory=lambda: [""])
@@ -69,21 +68,42 @@ class Tables:
         self.lent = Lent(self)  # what snapshots may read
 
     @property
+    def F(self) -> Floats:
+        return self.jobs.F
+
+    @property
+    def I(self) -> Ints:  # noqa: E743
+        return self.jobs.I
+
+    @property
+    def NF(self) -> Floats:
+        return self.nodes.F
+
+    @property
+    def NI(self) -> Ints:
+        return self.nodes.I
+
+    @property
+    def D(self) -> Ints:
+        return self.devices.I
+
+    @property
     def cordoned(self) -> set[int]:
         """Devices that take no new gang."""
-        return set(np.flatnonzero(self.D[Device.CLOSED] == 1).tolist())
+        return set(np.flatnonzero(self.devices.closed == 1).tolist())
 
     def cordon(self, device: int, closed: bool = True) -> None:
         """Close the device to new gangs, or open it again; a gang that holds it keeps it."""
-        node, was = int(self.D[Device.NODE, device]), int(self.D[Device.CLOSED, device])
-        self.D[Device.CLOSED, device] = int(closed)
-        self.NI[Node.CLOSED, node] += int(closed) - was
-        if closed and self.D[Device.HOLDER, device] == FREE:
-            self.D[Device.HOLDER, device] = DOWN
-            self.NI[Node.FREE, node] -= 1
-        elif not closed and self.D[Device.HOLDER, device] == DOWN and self.NI[Node.UP, node] == 1:
-            self.D[Device.HOLDER, device] = FREE
-            self.NI[Node.FREE, node] += 1
+        nodes, devices = self.nodes, self.devices
+        node, was = int(devices.node[device]), int(devices.closed[device])
+        devices.closed[device] = int(closed)
+        nodes.closed[node] += int(closed) - was
+        if closed and devices.holder[device] == FREE:
+            devices.holder[device] = DOWN
+            nodes.free[node] -= 1
+        elif not closed and devices.holder[device] == DOWN and nodes.up[node] == 1:
+            devices.holder[device] = FREE
+            nodes.free[node] += 1
 
     @cached_property
     def ids(self) -> list[str]:
@@ -99,11 +119,9 @@ class Tables:
         """A blank row for a new job; the matrices grow by doubling, and blank rows never arrive."""
         row = len(self.ids)
         if row == self.F.shape[1]:
-            blank = Tables.empty(self.cluster, max(2 * row, 16))
-            blank.F[Job.ARRIVAL] = np.inf
-            blank.F[:, :row], blank.I[:, :row] = self.F, self.I
-            self.F, self.I = blank.F, blank.I
-            more = blank.F.shape[1] - row
+            more = max(row, 16 - row)
+            self.jobs.grow(row + more)
+            self.jobs.arrival[row:] = np.inf
             self.metrics = {key: np.concatenate([column, np.full(more, np.nan)]) for key, column in self.metrics.items()}
             if self.listed is not None:
                 self.listed = np.concatenate([self.listed, np.arange(row, row + more)])
@@ -119,9 +137,17 @@ class Tables:
         if times:
             rest = slice(row + 1, row + 1 + times)
             self.F[:, rest], self.I[:, rest] = self.F[:, row : row + 1], self.I[:, row : row + 1]
-            self.I[Job.OPTION_FIRST, rest] += self.I[Job.OPTION_COUNT, row] * np.arange(1, 1 + times)
+            self.jobs.option_first[rest] += self.jobs.option_count[row] * np.arange(1, 1 + times)
             for values in self.metrics.values():
                 values[rest] = values[row]
+
+    def chain(self, row: int) -> list[int]:
+        """The devices that a row has to itself, in rank order."""
+        device, held = int(self.jobs.head[row]), []
+        while device >= 0:
+            held.append(device)
+            device = int(self.devices.next[device])
+        return held
 
     def metric(self, name: str) -> Floats:
         """The column of a metric, made of NaN where there is none yet."""
@@ -135,14 +161,11 @@ class Tables:
 
     def copy(self) -> Tables:
         """The same jobs on the same cluster, to be changed apart from these; what the performance model knows is shared."""
-        found = Tables(self.cluster, self.F.copy(), self.I.copy(), self.options.copy(), self.NF.copy(), self.NI.copy(), self.D.copy())
+        found = Tables(self.cluster, self.jobs.copy(), self.options.copy(), self.nodes.copy(), self.devices.copy())
         found.ids = list(self.ids)
         found.users, found.queues, found.apps, found.models = [*self.users], [*self.queues], [*self.apps], [*self.models]
-        found.queue_tree, found.granted, found.waits_for_turn = (
-            dict(self.queue_tree),
-            Granted(self.granted.items()),
-            set(self.waits_for_turn),
-        )
+        found.queue_tree, found.granted = dict(self.queue_tree), Granted(self.granted.items())
+        found.waits_for_turn = set(self.waits_for_turn)
         found.windows, found.kept_free, found.unestimated = dict(self.windows), set(self.kept_free), set(self.unestimated)
         found.trials = dict(self.trials)
         found.metrics = {name: column.copy() for name, column in self.metrics.items()}
@@ -153,36 +176,20 @@ class Tables:
         """Give up the room for more rows."""
         n = self.count
         if n < self.F.shape[1]:
-            self.F, self.I = self.F[:, :n].copy(), self.I[:, :n].copy()
+            self.jobs.hold(self.F[:, :n].copy(), self.I[:, :n].copy())
 
     @staticmethod
     def empty(cluster: Cluster, rows: int = 0) -> Tables:
         """All nodes up and idle, `rows` blank jobs."""
-        F = np.zeros((JOB_FLOATS, rows))
-        for column in (Job.FIRST_START, Job.LAST_START, Job.FINISH, Job.DEADLINE, Job.ADMITTED, Job.MARK):
-            F[column] = np.nan
-        F[Job.WEIGHT] = 1.0
-        F[Job.UNTIL] = F[Job.SPEED_UNTIL] = F[Job.LIMIT_END] = np.inf
-        I = np.zeros((JOB_INTS, rows), dtype=np.int64)
-        for column in (Job.HEAD, Job.OPTION, Job.NODE, Job.INTERVAL):
-            I[column] = -1
-        NF, NI, D = _cluster_tables(cluster)
-        return Tables(cluster, F, I, OptionTable(), NF, NI, D)
+        nodes, devices = NodeTable.blank(len(cluster.nodes)), DeviceTable.blank(cluster.gpus)
+        for name in HOST_RESOURCE_NAMES:
+            getattr(nodes, name)[:] = [getattr(node, name) for node in cluster.nodes]
+        nodes.type[:], nodes.rack[:], nodes.first[:] = cluster.node_type, cluster.node_rack, cluster.first_device
+        nodes.free[:] = nodes.gpus[:] = cluster.node_gpus
+        devices.node[:] = cluster.device_node
+        return Tables(cluster, JobTable.blank(rows), OptionTable.blank(0), nodes, devices)
 
 
-def _cluster_tables(cluster: Cluster) -> tuple[Floats, Ints, Ints]:
-    n = len(cluster.nodes)
-    NF = np.zeros((NODE_FLOATS, n))
-    for k, name in enumerate(HOST_RESOURCE_NAMES):
-        NF[Node.CPUS + k] = [getattr(node, name) for node in cluster.nodes]
-    NI = np.zeros((NODE_INTS, n), dtype=np.int64)
-    NI[Node.TYPE] = cluster.node_type
-    NI[Node.FREE] = cluster.node_gpus
-    NI[Node.GPUS] = cluster.node_gpus
-    NI[Node.FIRST] = cluster.first_device
-    NI[Node.UP] = 1
-    NI[Node.RACK] = cluster.node_rack
-    D = np.full((len(Device), cluster.gpus), -1, dtype=np.int64)
-    D[Device.NODE] = cluster.device_node
-    D[Device.CLOSED] = 0
-    return NF, NI, D
+def tables_behind(snapshot: Snapshot) -> Tables:
+    """All of it, the truth included, for code that stores, replays or checks snapshots. Not for policies (tests/project sees to it)."""
+    return snapshot.lent._tables

@@ -2,11 +2,15 @@
 
 The links of a server are a complete graph whose edges have a class and a bandwidth. Classes are those of MAPA (Ranganath et al., SC 2021):
 two NVLinks bound together, one NVLink, or the PCIe bus, which connects the pairs that no NVLink does.
+
+What a trace says of how jobs use links are metrics: `iteration_time` and `stage_network` in seconds, `link_bandwidth` in GB/s (unknown:
+as much as the link has). A job communicates at the end of its iteration. One of which the first two are unknown, or that never
+communicates, uses no link.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from typing import NamedTuple
@@ -14,9 +18,8 @@ from typing import NamedTuple
 import numpy as np
 
 from gantline.core.arrays import Bools, Floats, Ints
-from gantline.core.cluster import Cluster
+from gantline.core.cluster import RACK, Cluster
 from gantline.core.errors import UsageError
-from gantline.core.nodes import RACK
 
 IN_NODE, IN_RACK, ACROSS = 0, 1, 2
 
@@ -164,3 +167,56 @@ def server_graphs(cluster: Cluster) -> list[LinkGraph]:
             links[a].append(GpuLink(first, second, link.bandwidth, LINK_CLASSES.get(link.kind, -1)))
     named = [([str(number) for number in range(node.gpus)], node.name) for node in cluster.nodes]
     return [LinkGraph.of(gpus, links[name], f"links of node '{name}'").with_bus() for gpus, name in named]
+
+
+ITERATION, NETWORK, BANDWIDTH = "iteration_time", "stage_network", "link_bandwidth"
+
+
+class Traffic(NamedTuple):
+    """Per job: seconds of an iteration, seconds of it on the network, GB/s meanwhile (infinite: as much as there is)."""
+
+    iteration: Floats
+    network: Floats
+    bandwidth: Floats
+
+    @staticmethod
+    def read(metric: Callable[[str, Ints], Floats], rows: Ints) -> Traffic:
+        """The columns of some rows; zeros where a job uses no link."""
+        iteration, network, bandwidth = (np.asarray(metric(name, rows), dtype=np.float64) for name in (ITERATION, NETWORK, BANDWIDTH))
+        known: Bools = (iteration > 0.0) & (network > 0.0) & (network <= iteration)
+        asked = np.where(bandwidth > 0.0, bandwidth, np.inf)
+        return Traffic(np.where(known, iteration, 0.0), np.where(known, network, 0.0), np.where(known, asked, 0.0))
+
+    @property
+    def known(self) -> Bools:
+        """Which jobs use links."""
+        return np.asarray(self.iteration > 0.0)
+
+    def mean(self, job: int, most: float) -> float:
+        """GB/s on average over an iteration, with `most` at any time."""
+        if not self.iteration[job] > 0.0:
+            return 0.0
+        return float(min(self.bandwidth[job], most) * self.network[job] / self.iteration[job])
+
+
+class TrafficFault(NamedTuple):
+    """Traffic that cannot be: of which job (its place), in which metric, what is wrong, and what would be right."""
+
+    job: int
+    metric: str
+    what: str
+    fix: str
+
+
+def traffic_fault(iteration: Floats, network: Floats, bandwidth: Floats) -> TrafficFault | None:
+    """The first fault in what jobs say of their traffic; unknown values are none."""
+    part = "seconds from 0 to those of iteration_time, or leave both empty: the job uses no link"
+    for metric, bad, what, fix in (
+        (NETWORK, network < 0.0, "communicates for {1:g} s of an iteration", part),
+        (NETWORK, network > iteration, "communicates for {1:g} s of an iteration of {0:g} s", part),
+        (BANDWIDTH, bandwidth <= 0.0, "sends at {2:g} GB/s", "GB/s above 0, or leave it empty: as much as its narrowest link has"),
+    ):
+        if bad.any():
+            job = int(np.flatnonzero(bad)[0])
+            return TrafficFault(job, metric, what.format(iteration[job], network[job], bandwidth[job]), fix)
+    return None

@@ -7,11 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from gantline.core.errors import UsageError
-from gantline.core.json_reader import Reader, json_number
+from gantline.core.fields import human_seconds, seconds
+from gantline.core.json_reader import Reader, decode_record
 from gantline.core.queues import ancestors
-from gantline.core.units import human_seconds, seconds
 
-_LISTS = ("places", "users", "queues")
 _WRITE = "write nodes=2,from=1h,for=4h, with on=NODE+NODE or gpus=N in place of nodes, and name=, user= or queue= if you like"
 
 
@@ -55,19 +54,9 @@ class AdvanceWindow:
         return f"{begins} for {human_seconds(self.end - max(self.start, now))}"
 
 
-def encode_window(window: AdvanceWindow) -> dict[str, Any]:
-    """The window as values that JSON can hold."""
-    found: dict[str, Any] = {"name": window.name, "start": json_number(window.start), "end": json_number(window.end)}
-    found |= {key: getattr(window, key) for key in ("nodes", "gpus") if getattr(window, key)}
-    return found | {key: list(getattr(window, key)) for key in _LISTS if getattr(window, key)}
-
-
 def decode_window(reader: Reader) -> AdvanceWindow:
-    """The window that `encode_window` wrote, or a person."""
-    reader.only(("name", "start", "end", "nodes", "gpus", *_LISTS))
-    start, end = reader.number("start", 0.0), reader.number("end", math.inf)
-    lists = (tuple(reader.texts(key)) if key in reader else () for key in _LISTS)
-    return AdvanceWindow(start, end, reader.text("name", ""), reader.whole("nodes", 0), reader.whole("gpus", 0), *lists)
+    """The window that a document describes."""
+    return decode_record(AdvanceWindow, reader, start=reader.number("start", 0.0), end=reader.number("end", math.inf))
 
 
 def parse_windows(text: str) -> tuple[AdvanceWindow, ...]:

@@ -18,7 +18,6 @@ import numpy as np
 from gantline.core.columns import Job
 from gantline.core.jit import kernel_from_zero as kernel
 from gantline.core.json_reader import Reader, json_number
-from gantline.core.rounding import round_down, round_up
 from gantline.engine.advance import next_finish, next_movable, soonest
 from gantline.engine.engine import Engine
 from gantline.engine.lists import RowCount
@@ -136,7 +135,7 @@ class Agenda:
 
 # The arithmetic of instants: on which one a decision falls, and when an order or an answer is looked at again.
 #
-# Every loop asks here, in Python (`engine.agenda`) and in compiled code (`drivers.six_steps`, `drivers.futures`).
+# Every loop asks here, in Python (`engine.agenda`) and in compiled code (`drivers.six_steps`).
 
 
 @kernel
@@ -147,9 +146,9 @@ def next_instant(due: float, now: float, length: float, looked: bool, every: boo
     """
     if length <= 0.0:
         return max(due, now)
-    number = max(0.0, round_up(due / length - 1e-9))
+    number: float = max(0.0, np.ceil(due / length - 1e-9))
     if looked:
-        following = round_down(now / length + 1e-9) + 1.0
+        following = np.floor(now / length + 1e-9) + 1.0
         number = following if every else max(number, following)
     return number * length
 
@@ -162,7 +161,7 @@ def next_look(change: float, now: float, quantum: float) -> float:
     """
     if change == np.inf:
         return change
-    number = max(round_up(change / quantum - 1e-9), round_down(now / quantum + 1e-9) + 1.0)
+    number: float = max(np.ceil(change / quantum - 1e-9), np.floor(now / quantum + 1e-9) + 1.0)
     return number * quantum
 
 

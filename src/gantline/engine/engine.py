@@ -17,14 +17,13 @@ import numpy as np
 
 from gantline.core.arrays import Ints
 from gantline.core.columns import Job
-from gantline.core.departures import NOBODY
 from gantline.core.errors import RefusedError
 from gantline.core.inputs import Input, Use
 from gantline.core.phases import Phase
 from gantline.core.plan import Assignments, InCharge, Misfit, Plan
 from gantline.core.policy import OrderPolicy, Policy
 from gantline.core.reasons import Reason
-from gantline.core.snapshot import Snapshot
+from gantline.core.snapshot import NOBODY, Snapshot
 from gantline.engine import host_resources
 from gantline.engine.commit.commit import NO_ROWS, commit_assignments
 from gantline.engine.device_rules import DeviceRules, MovedGangs

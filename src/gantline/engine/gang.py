@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from gantline.core.arrays import Floats, Ints
-from gantline.core.columns import DOWN, FREE, Device, Job, Node, Option
-from gantline.core.gather import elapsed
+from gantline.core.columns import DOWN, FREE, Device, Job, Node, Option, elapsed
 from gantline.core.host_resources import take_beside
 from gantline.core.jit import kernel
 from gantline.core.phases import COMPLETED, PENDING, RUNNING

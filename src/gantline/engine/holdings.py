@@ -119,12 +119,7 @@ class Holdings:
 
     def chain(self, row: int) -> tuple[int, ...]:
         """The devices that a row owns, in rank order."""
-        t = self.state.tables
-        device, found = int(t.I[Job.HEAD, row]), []
-        while device >= 0:
-            found.append(device)
-            device = int(t.D[Device.NEXT, device])
-        return tuple(found)
+        return tuple(self.state.tables.chain(row))
 
     def nodes(self, devices: Iterable[int]) -> list[int]:
         """The nodes of some devices, in order of first mention."""

@@ -88,7 +88,7 @@ def join_node(state: State, node: Node) -> int:
     fresh.NI[:, :-1] = old.NI
     fresh.NF[:, :-1] = old.NF
     fresh.D[:, : old.D.shape[1]] = old.D
-    old.cluster, old.NI, old.NF, old.D = fresh.cluster, fresh.NI, fresh.NF, fresh.D
+    old.cluster, old.nodes, old.devices = fresh.cluster, fresh.nodes, fresh.devices
     if max(old.NI.shape[1], old.D.shape[1]) >= state.scratch.shape[1]:
         state.scratch = np.zeros((state.scratch.shape[0], 2 * max(old.NI.shape[1], old.D.shape[1]) + 1), dtype=np.int64)
     return int(old.NI.shape[1]) - 1

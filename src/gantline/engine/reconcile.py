@@ -20,8 +20,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from gantline.core.columns import Job, Node
-from gantline.core.gather import elapsed
+from gantline.core.columns import Job, Node, elapsed
 from gantline.core.phases import CHECKPOINTING, PENDING, RESIZING, RUNNING, STARTING, STOPPING, Phase
 from gantline.engine.executor import Executor, News, Order, Report, Verb
 from gantline.engine.gang import complete, set_due

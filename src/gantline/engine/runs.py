@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import math
 
-from gantline.core.columns import Job
-from gantline.core.gather import elapsed
+from gantline.core.columns import Job, elapsed
 from gantline.core.grant import Grant
 from gantline.core.phases import Phase
 from gantline.core.plan import TRIAL, Assignment

@@ -10,11 +10,10 @@ import numpy as np
 from gantline.core.arrays import Bools, Ints
 from gantline.core.cluster_now import ClusterNow
 from gantline.core.columns import ASKED_TOGETHER, Job, Option
-from gantline.core.departures import NOBODY, Left, joined, read_left, without
 from gantline.core.facts import NO_FACTS, Costs, Facts
 from gantline.core.phases import PENDING, STOPPING, Phase
 from gantline.core.plan import Reservation
-from gantline.core.snapshot import Jobs, Snapshot
+from gantline.core.snapshot import NOBODY, Jobs, Left, Snapshot, joined, read_left, without
 from gantline.core.tables import Matrices, Tables
 from gantline.engine.lists import Lists, RowCount
 from gantline.engine.log import Interval, Log
@@ -50,7 +49,6 @@ class State:
         self._matrices: Matrices | None = None
         self.saves: dict[int, tuple[int, float]] = {}  # row -> (grant, time from which its saves are counted), see `runs`
         self.asked_saves: dict[int, int] = {}  # row -> how often it was asked to save and go on
-        self.spanned: int | None = None  # jobs that ever held devices of several nodes at once, where the loop has counted them
         self.withheld: dict[int, Phase] = {}  # rows that are on hold or cancelled by request
         self.resized: set[int] = set()  # rows with a size changed on request: plans with another size are adjusted to it
         self.to_fit: set[int] = set()  # rows that are to change their size as soon as they can

@@ -6,12 +6,11 @@ import math
 
 import numpy as np
 
-from gantline.core.columns import ASKED_TOGETHER, DEVICE_MEMORY, Job
+from gantline.core.columns import ASKED_TOGETHER, DEVICE_MEMORY, HIGH, LOW, Job, JobTable
 from gantline.core.errors import NotFoundError, RefusedError, UsageError, near
-from gantline.core.estimates import HIGH, LOW
 from gantline.core.host_resources import amounts_beside
 from gantline.core.inputs import SetJob, Submit
-from gantline.core.job_json import NAMES, decode_job, default_options, fill_metrics
+from gantline.core.job_json import CODES, decode_job, default_options, fill_metrics
 from gantline.core.json_reader import Reader
 from gantline.core.options import Option, decode_option
 from gantline.core.phases import Phase
@@ -24,9 +23,7 @@ from gantline.engine.lists import RowCount
 from gantline.engine.state import State
 
 #: what a submitted job may say: all that a snapshot says of one that waits and has done nothing yet
-SUBMITTED = frozenset({"id", "options", "metrics", *NAMES, "priority", "weight", "deadline", "estimate", "checkpoint"})
-SUBMITTED |= {"gpus", "min_gpus", "max_gpus", "reserved", "consolidate", "epoch"}
-_LISTS = {"user": "users", "queue": "queues", "app": "apps", "model": "models"}
+SUBMITTED = frozenset({"id", "options", "metrics"} | {one.key for one in JobTable.columns() if one.source == "submit" and not one.secret})
 
 
 class RejectedError(RefusedError):
@@ -60,8 +57,8 @@ class Submissions:
             t.add_row(name)
             for option in own:
                 t.options.append(option)
-        for key, column in NAMES.items():
-            t.I[column, row] = code_of(getattr(t, _LISTS[key]), reader.text(key, ""))
+        for column in CODES:
+            getattr(t.jobs, column.name)[row] = code_of(getattr(t, column.names), reader.text(column.key, ""))
         decode_job(reader, t, row, value.time, own, first)
         fill_metrics(reader, t, row)
         if t.I[Job.CONSOLIDATE, row]:
@@ -124,7 +121,7 @@ class Submissions:
 
 def _check_traffic(metrics: Reader) -> None:
     """Refuse a job whose use of links cannot be."""
-    from gantline.core.traffic import BANDWIDTH, ITERATION, NETWORK, traffic_fault  # few clusters name links
+    from gantline.core.topology import BANDWIDTH, ITERATION, NETWORK, traffic_fault  # few clusters name links
 
     fault = traffic_fault(*(np.array([metrics.number(name, np.nan)]) for name in (ITERATION, NETWORK, BANDWIDTH)))
     if fault is not None:

@@ -15,8 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from gantline.core.arrays import Floats, Ints
-from gantline.core.columns import Job
-from gantline.core.estimates import HIGH, LOW
+from gantline.core.columns import HIGH, LOW, Job
 from gantline.core.tables import Tables
 
 FEWEST = 16
@@ -59,7 +58,7 @@ class BoostedEstimates:
         found: Floats = np.exp(np.asarray(self.model.predict(_table(tables, rows, self.features)), dtype=np.float64))
         return found
 
-    def told(self) -> dict[str, object]:
+    def summary(self) -> dict[str, object]:
         """What the summary shows of it: which kind of model, how often it was fitted, and what it goes by."""
         ranked = sorted(self.importances.items(), key=lambda entry: (-entry[1], entry[0]))
         return {

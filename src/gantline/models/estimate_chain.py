@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from gantline.core.arrays import Ints
-from gantline.core.columns import Job
+from gantline.core.columns import HIGH, LOW, Job
 from gantline.core.errors import NotFoundError, RefusedError, UsageError, near
-from gantline.core.estimates import HIGH, LOW, Source
+from gantline.core.policy import Source
 from gantline.core.rng import stream
 from gantline.core.tables import Tables
 from gantline.models.boosted_estimates import BoostedEstimates
@@ -105,9 +105,9 @@ class Estimates:
             else:
                 F[Job.ESTIMATE, row] = _HOUR
 
-    def told(self) -> dict[str, object]:
+    def summary(self) -> dict[str, object]:
         """What the summary says of a model that was fitted."""
-        return {"estimator": self._boosted.told()} if self.mode == "boosted" and self._boosted.fits else {}
+        return {"estimator": self._boosted.summary()} if self.mode == "boosted" and self._boosted.fits else {}
 
     def provide(self, policy_name: str, needs: frozenset[str], provided: frozenset[str]) -> None:
         """Refuse a policy whose needs cannot be met, saying what is missing."""

@@ -20,7 +20,7 @@ from gantline.core.plan import ASSIGNMENT_DEFAULTS
 from gantline.core.slices import gpu_of, whole_and_percent
 
 
-class DeviceCompany(NamedTuple):
+class DeviceSharers(NamedTuple):
     """Which gangs are on which shared devices: one place per gang and device, one entry per other gang there.
 
     Places are in the order of the gangs and of their ranks, entries in the order of the places and then of the rows.
@@ -48,7 +48,7 @@ class SharingColumns(Protocol):
         """A number per group, -1: none."""
 
     @property
-    def company(self) -> DeviceCompany:
+    def sharers(self) -> DeviceSharers:
         """Which gangs are on its devices."""
 
     def asked(self, name: str) -> Floats:
@@ -67,15 +67,15 @@ class NoGrants(SharingColumns):
     def __init__(self, count: int) -> None:
         none: Ints = np.zeros(0, dtype=np.int64)
         self.special = self.shared = np.zeros(count, dtype=np.bool_)
-        self._company = DeviceCompany(none, none, none, none)
+        self._sharers = DeviceSharers(none, none, none, none)
 
     @property
     def group(self) -> Ints:
         return np.full(len(self.special), -1)
 
     @property
-    def company(self) -> DeviceCompany:
-        return self._company
+    def sharers(self) -> DeviceSharers:
+        return self._sharers
 
     def asked(self, name: str) -> Floats:
         return np.full(len(self.special), ASSIGNMENT_DEFAULTS[name])
@@ -161,9 +161,9 @@ class Gangs:
         return self._granted.shared
 
     @property
-    def company(self) -> DeviceCompany:
+    def sharers(self) -> DeviceSharers:
         """Which gangs are on the devices that these share."""
-        return self._granted.company
+        return self._granted.sharers
 
     @property
     def group(self) -> Ints:
@@ -203,7 +203,7 @@ class Gangs:
     def busy_beside(self) -> Floats:
         """The part of the other devices of its nodes that gangs hold, one number per gang; its own devices do not count.
 
-        Slices of one GPU are company whatever their sizes, and count by their part of it.
+        Slices of one GPU count whatever their sizes, by their part of it.
         """
         nodes, at_node = self.cluster.nodes, self.cluster.device_node
         gpu = np.unique([gpu_of(node) for node in nodes], return_inverse=True)[1]
@@ -241,13 +241,13 @@ class Gangs:
         """The devices of one gang, in rank order."""
         return self._devices(int(self.rows[at]))
 
-    def seats(self, at: int) -> tuple[int, ...]:
+    def nodes_by_rank(self, at: int) -> tuple[int, ...]:
         """The node of each device of one gang, in rank order."""
         return tuple(int(self.cluster.device_node[device]) for device in self.devices(at))
 
     def places(self, at: int) -> tuple[int, ...]:
         """The nodes of one gang, each once."""
-        return tuple(dict.fromkeys(self.seats(at)))
+        return tuple(dict.fromkeys(self.nodes_by_rank(at)))
 
     def mates(self, at: int) -> list[Mate]:
         """The other gangs on a gang's devices; where it shares none but is in a group, the others of the group."""

@@ -20,7 +20,7 @@ import numpy as np
 
 from gantline.core.arrays import Floats, Ints
 from gantline.core.errors import UsageError
-from gantline.core.estimates import Source
+from gantline.core.policy import Source
 from gantline.core.rng import stream
 from gantline.models.model import Gang, Gangs, Observed, PerformanceModel
 

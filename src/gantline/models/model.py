@@ -57,7 +57,7 @@ class PerformanceModel(Protocol):
     does_otherwise: ClassVar[bool] = False
 
     def rates(self, gangs: Gangs) -> tuple[Floats, Floats]:
-        """Work per second of each gang, and the instant until which that holds (infinity: until it or its company changes).
+        """Work per second of each gang, and the instant until which that holds (infinity: until it, or what runs beside it, changes).
 
         Here: divided as grants say, and `granted` for gangs with a grant.
         """

@@ -47,21 +47,21 @@ class Straggling(NamedTuple):
 NO_STRAGGLERS = Straggling()
 
 
-class Seated(NamedTuple):
+class TaskNodes(NamedTuple):
     """The node of each server and of each worker."""
 
     servers: tuple[int, ...]
     workers: tuple[int, ...]
 
     @staticmethod
-    def of(gangs: Gangs, at: int) -> Seated:
+    def of(gangs: Gangs, at: int) -> TaskNodes:
         """Of one gang; without roles it has a server beside every worker."""
         grant = gangs.grants[at]
         if grant is None or not grant.workers:
-            nodes = gangs.seats(at)
-            return Seated(nodes, nodes)
+            nodes = gangs.nodes_by_rank(at)
+            return TaskNodes(nodes, nodes)
         servers, workers = (tuple(one.node for one in grant.workers if one.role == role) for role in (SERVER, WORKER))
-        return Seated(servers, workers)
+        return TaskNodes(servers, workers)
 
     def crossed(self, cluster: Cluster) -> float:
         """How many times longer its exchanges take than between nodes of one rack; 1 where the cluster has no bandwidths."""
@@ -220,9 +220,9 @@ class ServerModel(PerformanceModel):
 
     def _true(self, gangs: Gangs, at: int, job: str) -> float:
         """Steps per second of a gang where it sits."""
-        seated, truth = Seated.of(gangs, at), self.jobs[job]
-        alone = truth.speed.speed(*_held(gangs.grants[at], int(gangs.gpus[at])), seated.crossed(gangs.cluster))
-        return alone * left_of(seated.speeds(job, truth.slow), truth.speed.mode)
+        tasks, truth = TaskNodes.of(gangs, at), self.jobs[job]
+        alone = truth.speed.speed(*_held(gangs.grants[at], int(gangs.gpus[at])), tasks.crossed(gangs.cluster))
+        return alone * left_of(tasks.speeds(job, truth.slow), truth.speed.mode)
 
     def rate(self, job: str, type: int, gpus: int) -> float | None:
         return self._speed(job, gpus, gpus) / self.unit[job] if job in self.jobs else None
@@ -254,8 +254,8 @@ class ServerModel(PerformanceModel):
             before = known.get(job, {"speeds": [], "losses": [], "workers": []})
             servers, workers = _held(gangs.grants[at], int(gangs.gpus[at]))
             speeds, losses = before["speeds"], before["losses"]
-            works, seated = gangs.divided[at] > 0.0 and gangs.since[at] <= gangs.now, Seated.of(gangs, at)
-            each = seated.speeds(job, self.jobs[job].slow)
+            works, tasks = gangs.divided[at] > 0.0 and gangs.since[at] <= gangs.now, TaskNodes.of(gangs, at)
+            each = tasks.speeds(job, self.jobs[job].slow)
             fresh_size = not any([p, w] == [servers, workers] for p, w, _ in speeds)
             if works and fresh_size and min(each, default=1.0) == 1.0:  # with a straggler it would speak of the straggler
                 value = self._measured(job, self._true(gangs, at, job), servers, workers)
@@ -265,7 +265,7 @@ class ServerModel(PerformanceModel):
             truth = self.jobs[job].loss
             losses = [*losses, *([float(k), self._measured(job, truth.loss(k), -k)] for k in fresh)][-_KEPT_LOSSES:]
             known.pop(job, None)
-            reports = [[node, speed] for node, speed in zip(seated.workers, each)] if works else []
+            reports = [[node, speed] for node, speed in zip(tasks.workers, each)] if works else []
             known[job] = {"speeds": speeds, "losses": losses, "workers": reports}
         return Observed(learned=dict(list(known.items())[-_KEPT_JOBS:]))  # the jobs that ran last
 

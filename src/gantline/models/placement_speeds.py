@@ -9,8 +9,8 @@ import numpy as np
 
 from gantline.core.arrays import Floats, Ints
 from gantline.core.cluster import Cluster
-from gantline.core.device_speeds import DeviceSpeeds
 from gantline.core.errors import UsageError
+from gantline.core.facts import DeviceSpeeds
 from gantline.core.topology import DOUBLE, PCIE, SINGLE, LinkGraph, level_of, server_graphs, slowest_link
 from gantline.models.model import Gangs, PerformanceModel
 

@@ -16,13 +16,13 @@ from math import ceil, inf
 import numpy as np
 
 from gantline.core.errors import UsageError
-from gantline.core.estimates import Estimate, Source
+from gantline.core.policy import Estimate, Source
 
 LARGEST_ERROR = 0.99
 
 
 @dataclass(frozen=True, slots=True)
-class Seat:
+class RunResources:
     """What a job's runs on one device type occupy."""
 
     type: int
@@ -33,9 +33,9 @@ class Seat:
 
 @dataclass(frozen=True, slots=True)
 class SampledRun:
-    """One short run to make: a share of the job's work on a seat, ended after ``limit`` seconds at the latest."""
+    """One short run to make: a share of the job's work on some resources, ended after ``limit`` seconds at the latest."""
 
-    seat: Seat
+    resources: RunResources
     share: float
     limit: float = inf
 
@@ -72,11 +72,11 @@ class Sampler:
         if min(self.shortest, self.resolution) < 0 or self.limit <= 0:
             raise UsageError("a time is negative", where="sampling", fix="shortest and resolution from 0 on, limit above 0")
 
-    def plan_runs(self, seats: Sequence[Seat]) -> tuple[SampledRun, ...]:
-        """The runs that a job with these seats needs, type by type, short ones first."""
-        if not seats:
+    def plan_runs(self, places: Sequence[RunResources]) -> tuple[SampledRun, ...]:
+        """The runs that a job with these places needs, type by type, short ones first."""
+        if not places:
             raise UsageError("the job has no device type to be sampled on", where="sampling", fix="give it an option")
-        return tuple(SampledRun(seat, share, self.limit) for seat in seats for share in self.shares)
+        return tuple(SampledRun(resources, share, self.limit) for resources in places for share in self.shares)
 
     def measure(self, run: SampledRun, work: float, rng: np.random.Generator, *, startup: float = 0.0, error: float = 0.0) -> Sample:
         """A simulated run of a job whose whole work takes ``work`` true seconds; ``error`` is the relative deviation of its speed."""
@@ -86,7 +86,7 @@ class Sampler:
         seconds = max(startup + run.share * work * stretch, self.shortest)
         if self.resolution:
             seconds = self.resolution * ceil(seconds / self.resolution - 1e-9)
-        return Sample(run.seat.type, run.share, min(seconds, run.limit))
+        return Sample(run.resources.type, run.share, min(seconds, run.limit))
 
     def fit(self, samples: Iterable[Sample]) -> dict[int, Estimate]:
         """The time of the whole job on each type that was sampled often enough."""

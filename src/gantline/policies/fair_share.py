@@ -15,9 +15,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from gantline.core.arrays import Floats, Ints
-from gantline.core.constraints import param
 from gantline.core.plan import Misfit, Plan
-from gantline.core.policy import Policy
+from gantline.core.policy import Policy, param
 from gantline.core.queues import ancestors
 from gantline.core.snapshot import Snapshot
 

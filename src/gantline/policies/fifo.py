@@ -18,9 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gantline.core.arrays import Floats
-from gantline.core.constraints import param
 from gantline.core.plan import Misfit, Plan, Reservation
-from gantline.core.policy import OrderPolicy
+from gantline.core.policy import OrderPolicy, param
 from gantline.core.snapshot import Snapshot
 
 _INSTANT = 1e-6  # seconds that a gang takes at least
@@ -71,8 +70,12 @@ def backfill(snapshot: Snapshot, key: Floats, promises: float) -> Plan:
         if len(reservations) >= promises and smallest[job] > max(profile.free[0] for profile in profiles):
             rank[job] = np.inf  # no room, and no promise to make: the usual case, found quickly
             continue
-        ways = [(way.type, way.gpus, max(float(remaining[job]) / way.rate, _INSTANT)) for way in jobs.options(job) if way.rate > 0]
-        starts = [(profiles[kind].earliest(need, length), kind, need, length) for kind, need, length in ways]
+        variants = [
+            (variant.type, variant.gpus, max(float(remaining[job]) / variant.rate, _INSTANT))
+            for variant in jobs.options(job)
+            if variant.rate > 0
+        ]
+        starts = [(profiles[kind].earliest(need, length), kind, need, length) for kind, need, length in variants]
         if not starts:
             rank[job] = np.inf
             continue
@@ -99,7 +102,7 @@ def _profiles(snapshot: Snapshot) -> list[FreeProfile]:
     return profiles
 
 
-_WAYS = ("none", "skip", "shrink", "easy", "conservative")
+_VARIANTS = ("none", "skip", "shrink", "easy", "conservative")
 _PROMISES = {"easy": 1.0, "conservative": math.inf}
 
 
@@ -117,7 +120,7 @@ class Fifo(OrderPolicy):
             "what may pass a job that does not fit: 'none', 'skip' (any that fits), 'shrink' (any, but it may start with a "
             "smaller option of its own), 'easy' (any that does not delay the first), "
             "'conservative' (any that delays none); the last two need estimates",
-            one_of=_WAYS,
+            one_of=_VARIANTS,
         ),
     )
 

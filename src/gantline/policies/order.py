@@ -10,8 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gantline.core.arrays import Floats
-from gantline.core.constraints import param
-from gantline.core.policy import OrderPolicy
+from gantline.core.policy import OrderPolicy, param
 from gantline.core.snapshot import Snapshot
 
 

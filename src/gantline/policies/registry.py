@@ -24,7 +24,6 @@ _POLICIES = Register(
         "equal-share": "gantline.policies.elastic.policies:EqualShare",
         "fair-share": "gantline.policies.fair_share:FairShare",
         "recorded": "gantline.policies.recorded:Recorded",
-        "synthesizer": "gantline.simulator.synthesizer.policy:Synthesizer",
         "sharing": "gantline.policies.sharing:Sharing",
     },
     where="--policy",

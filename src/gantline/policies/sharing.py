@@ -19,13 +19,12 @@ import numpy as np
 from gantline.core.arrays import Bools, Floats, Ints
 from gantline.core.columns import FREE, HOST_RESOURCES
 from gantline.core.columns import Option as OptionColumn
-from gantline.core.constraints import param
 from gantline.core.errors import UsageError
 from gantline.core.facts import NamedRule
 from gantline.core.host_resources import amounts_beside
 from gantline.core.options import Option
 from gantline.core.plan import Assignments, Misfit, Mode, Plan, Ranking
-from gantline.core.policy import Policy
+from gantline.core.policy import Policy, param
 from gantline.core.snapshot import Snapshot
 from gantline.policies.placement.parts.filling import Arrivals, fill
 from gantline.policies.placement.parts.fragments import WHOLE, PartNodes, Shape, Shapes, TypicalMix, shape_columns, typical_mix
@@ -35,7 +34,7 @@ from gantline.policies.registry import inner_policy
 _DECIMALS = 6  # of a thousandth: sums of parts are rounded to it, so that 0.7 fits beside 0.1 and 0.2
 
 
-class PartSeats:
+class PartPlacement:
     """A rule on the nodes of a snapshot."""
 
     def __init__(self, rule: str, snapshot: Snapshot, shapes: list[Shape]) -> None:
@@ -140,12 +139,12 @@ class Sharing(Policy):
         if plan.ranking.placement is not None:
             what = f"'{self.order}' names the placement '{plan.ranking.placement}', and here parts of devices are given"
             raise UsageError(what, where="policy 'sharing'", fix="--set order=srtf, las, tiresias, ...")
-        devices = _SharedDevices(snapshot, self._seats(snapshot.facts.placement))
+        devices = _SharedDevices(snapshot, self._part_rule(snapshot.facts.placement))
         assignments = devices.serve(plan.ranking)
         return Plan.assign(assignments, valid_until=plan.valid_until, memory=plan.memory)
 
-    def _seats(self, placement: NamedRule | str) -> str:
-        """The rule for seats: its own, or the run's where that is one for parts of GPUs."""
+    def _part_rule(self, placement: NamedRule | str) -> str:
+        """The rule for places: its own, or the run's where that is one for parts of GPUs."""
         name = placement if isinstance(placement, str) else placement.name
         if name not in PART_RULES or name == self.seats:
             return self.seats
@@ -171,15 +170,15 @@ class _SharedDevices:
         self.asks = _asks(snapshot, self.demand)
         self.fixed: Bools = jobs.running & jobs.locked
         self.given: Floats = np.zeros(len(self.node))
-        self.seats = None if rule == "fullest" else PartSeats(rule, snapshot, [self._shape(job) for job in range(len(jobs))])
+        self.placement = None if rule == "fullest" else PartPlacement(rule, snapshot, [self._shape(job) for job in range(len(jobs))])
         running = np.flatnonzero(jobs.running).tolist()
         self.behind: Floats = np.zeros(len(self.node))
-        self.beside: Floats = np.stack([cluster.node_cpus_free, cluster.node_memory_free, cluster.node_storage_free])  # free
+        self.host_resources: Floats = np.stack([cluster.node_cpus_free, cluster.node_memory_free, cluster.node_storage_free])  # free
         # until a newcomer takes from jobs behind it, every running job can stay
-        self.contested = bool((self.beside < -_SLACK).any())
-        owner, device = self._seats_of(running)
+        self.contested = bool((self.host_resources < -_SLACK).any())
+        owner, device = self._devices_of(running)
         self._count(owner, device, behind=1)
-        self._take_beside(device, -self.amounts[:, owner])
+        self._take_host_resources(device, -self.amounts[:, owner])
         held = np.zeros(len(self.node), dtype=np.bool_)
         held[device] = True
         self.contested = self.contested or bool((self.behind > 1.0 + _SLACK).any())
@@ -214,7 +213,7 @@ class _SharedDevices:
         """Where one job goes that does not simply stay."""
         runs = bool(self.jobs.running[job])
         if runs:
-            self._count(*self._seats_of([job]), behind=-1)
+            self._count(*self._devices_of([job]), behind=-1)
         if left_out:
             return None
         place = self._stay(job) if runs else None
@@ -227,7 +226,7 @@ class _SharedDevices:
             self._give(job, *place)
         return None if place is None else (job, *place)
 
-    def _seats_of(self, jobs: list[int]) -> tuple[Ints, Ints]:
+    def _devices_of(self, jobs: list[int]) -> tuple[Ints, Ints]:
         """The jobs once for each of their devices, and these devices."""
         held = [self.jobs.devices(job) for job in jobs]
         return np.repeat(np.array(jobs, dtype=np.int64), [len(each) for each in held]), np.array([*chain(*held)], dtype=np.int64)
@@ -235,10 +234,10 @@ class _SharedDevices:
     def _let_stay(self, jobs: list[int]) -> list[_Place]:
         """Running jobs whose devices are not in dispute keep them, all at once."""
         if jobs:
-            owner, device = self._seats_of(jobs)
+            owner, device = self._devices_of(jobs)
             self._count(owner, device, given=1, behind=-1)
-            self._take_beside(device, self.amounts[:, owner])
-        return [(job, way, self._devices(job)) for job, way in zip(jobs, self.option[jobs].tolist())]
+            self._take_host_resources(device, self.amounts[:, owner])
+        return [(job, variant, self._devices(job)) for job, variant in zip(jobs, self.option[jobs].tolist())]
 
     def _count(self, owner: Ints, device: Ints, *, given: int = 0, behind: int = 0) -> None:
         """So many more of these jobs have been given these devices, or hold them and have not had their turn."""
@@ -247,24 +246,24 @@ class _SharedDevices:
             np.add.at(self.given, device, given * demand)
         if behind:
             np.add.at(self.behind, device, behind * demand)
-        if self.seats is not None:
-            self.seats.count(owner, device, self.demand, given=given, behind=behind)
+        if self.placement is not None:
+            self.placement.count(owner, device, self.demand, given=given, behind=behind)
 
-    def _take_beside(self, devices: Ints, amounts: Floats) -> None:
+    def _take_host_resources(self, devices: Ints, amounts: Floats) -> None:
         """So much of CPUs, memory and storage on the nodes of these devices."""
-        for free, taken in zip(self.beside, amounts):
+        for free, taken in zip(self.host_resources, amounts):
             np.subtract.at(free, self.node[devices], taken)
 
     def _assignments(self, places: list[_Place]) -> Assignments:
-        devices = [tuple(seats) for _, _, seats in places]
-        parts = [bool(seats) and self.demand[job] < 1.0 for job, _, seats in places]
-        columns: dict[str, list[int]] = {"option": [way for _, way, _ in places]}
+        devices = [tuple(given) for _, _, given in places]
+        parts = [bool(given) and self.demand[job] < 1.0 for job, _, given in places]
+        columns: dict[str, list[int]] = {"option": [variant for _, variant, _ in places]}
         if any(parts):
-            columns["group"] = [seats[0] if part else -1 for seats, part in zip(devices, parts)]
+            columns["group"] = [given[0] if part else -1 for given, part in zip(devices, parts)]
             columns["mode"] = [int(Mode.INTERLEAVE if part else Mode.EXCLUSIVE) for part in parts]
         return Assignments([job for job, _, _ in places], devices=devices, **columns)
 
-    def _ways(self, job: int) -> list[Option]:
+    def _variants(self, job: int) -> list[Option]:
         return self.jobs.options(job)
 
     def _devices(self, job: int) -> list[int]:
@@ -272,39 +271,39 @@ class _SharedDevices:
 
     def _shape(self, job: int) -> Shape:
         """What it asks for, as the rules for parts of GPUs read it; of several options the first."""
-        option, types = self._ways(job)[0], sorted({str(way.type) for way in self._ways(job)})
+        option, types = self._variants(job)[0], sorted({str(variant.type) for variant in self._variants(job)})
         return Shape(WHOLE * option.cpus * option.gpus, WHOLE * float(self.demand[job]) * (option.gpus > 0), option.gpus, "|".join(types))
 
     def _stay(self, job: int) -> tuple[int, list[int]] | None:
         """Where it runs, unless a job before it has taken that."""
-        devices, way = self._devices(job), int(self.option[job])
+        devices, variant = self._devices(job), int(self.option[job])
         free = self.given[devices] + self.demand[job] <= 1.0 + _SLACK
-        if self.fixed[job] or (free.all() and self._room(self._ways(job)[way], devices)):
-            return way, devices
+        if self.fixed[job] or (free.all() and self._room(self._variants(job)[variant], devices)):
+            return variant, devices
         return None
 
     def _room(self, option: Option, devices: list[int]) -> bool:
         nodes, count = np.unique(self.node[devices], return_counts=True)
-        enough = self.beside[:, nodes] + _SLACK >= count * np.array(amounts_beside(option))[:, None]
+        enough = self.host_resources[:, nodes] + _SLACK >= count * np.array(amounts_beside(option))[:, None]
         return bool(enough.all())
 
     def _find(self, job: int, evict: bool) -> tuple[int, list[int]] | None:
         """The first of its options for which there is room, with what jobs behind it hold or without."""
         fill = self.given if evict else self.given + self.behind
-        for way, option in enumerate(self._ways(job)):
-            if self.seats is not None and 0 < option.gpus <= self.seats.widest:
+        for variant, option in enumerate(self._variants(job)):
+            if self.placement is not None and 0 < option.gpus <= self.placement.widest:
                 whole = option.gpus * np.array(amounts_beside(option))[:, None]  # on one node
-                room = self.usable & np.all(self.beside + _SLACK >= whole, axis=0)[self.node]
-                seat = self.seats.find(option, float(self.demand[job]), room, fill, self.beside[0], evict=evict)
-                if seat is not None:
-                    return way, seat
+                room = self.usable & np.all(self.host_resources + _SLACK >= whole, axis=0)[self.node]
+                chosen = self.placement.find(option, float(self.demand[job]), room, fill, self.host_resources[0], evict=evict)
+                if chosen is not None:
+                    return variant, chosen
                 continue
             fits = self.usable & (self.kind == option.type) & (fill + self.demand[job] <= 1.0 + _SLACK)
-            enough: Bools = np.all(self.beside + _SLACK >= np.array(amounts_beside(option))[:, None], axis=0)
+            enough: Bools = np.all(self.host_resources + _SLACK >= np.array(amounts_beside(option))[:, None], axis=0)
             fits &= enough[self.node]
             devices = self._gang(np.flatnonzero(fits), option) if option.gpus != 1 else self._fullest(np.flatnonzero(fits))
             if devices is not None:
-                return way, devices
+                return variant, devices
         return None
 
     def _fullest(self, devices: Ints) -> list[int] | None:
@@ -318,7 +317,7 @@ class _SharedDevices:
     def _gang(self, devices: Ints, option: Option) -> list[int] | None:
         """Devices of one node, the tightest that fits, else of the widest nodes."""
         nodes, count = np.unique(self.node[devices], return_counts=True)
-        for amount, each in zip(self.beside[:, nodes], amounts_beside(option)):
+        for amount, each in zip(self.host_resources[:, nodes], amounts_beside(option)):
             count = np.minimum(count, np.floor((amount + _SLACK) / each)).astype(np.int64) if each > 0.0 else count
         if count.sum() < option.gpus:
             return None
@@ -333,18 +332,22 @@ class _SharedDevices:
                 break
         return chosen
 
-    def _give(self, job: int, way: int, devices: list[int]) -> None:
-        seats = np.array(devices, dtype=np.int64)
-        self._count(np.full(len(seats), job), seats, given=1)
-        amounts = np.array(amounts_beside(self._ways(job)[way]))
+    def _give(self, job: int, variant: int, devices: list[int]) -> None:
+        taken = np.array(devices, dtype=np.int64)
+        self._count(np.full(len(taken), job), taken, given=1)
+        amounts = np.array(amounts_beside(self._variants(job)[variant]))
         self.contested = self.contested or bool(amounts.any())  # it may take of a node what jobs behind it hold
-        self._take_beside(seats, amounts)
+        self._take_host_resources(taken, amounts)
 
 
 def _asks(snapshot: Snapshot, demand: Floats) -> list[_Asks]:
     """What each job asks for, as far as its place depends on that: equal for jobs that are alike."""
-    jobs, ways = snapshot.jobs, snapshot.options
-    columns = [ways.I[OptionColumn.TYPE], ways.I[OptionColumn.GPUS], *ways.F[OptionColumn.CPUS : OptionColumn.CPUS + HOST_RESOURCES]]
+    jobs, variants = snapshot.jobs, snapshot.options
+    columns = [
+        variants.I[OptionColumn.TYPE],
+        variants.I[OptionColumn.GPUS],
+        *variants.F[OptionColumn.CPUS : OptionColumn.CPUS + HOST_RESOURCES],
+    ]
     count, ends = jobs.option_count, np.cumsum(jobs.option_count)
     entry = np.arange(count.sum()) + np.repeat(jobs.option_first - ends + count, count)
     rows = list(zip(*(column[entry].tolist() for column in columns)))

@@ -8,13 +8,12 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from gantline.core.areas import integral
 from gantline.core.arrays import Bools, Floats, Ints
 from gantline.core.cluster import Cluster
 from gantline.core.columns import Device, Job, Node, Option
-from gantline.core.grid import PowerGrid
+from gantline.core.facts import PowerGrid
 from gantline.core.tables import Tables
-from gantline.core.traffic import Traffic
+from gantline.core.topology import Traffic
 from gantline.engine.log import Interval, Log
 from gantline.models.prices import prices_of
 from gantline.policies.placement.parts.fragments import (
@@ -27,7 +26,8 @@ from gantline.policies.placement.parts.fragments import (
     fragments_over_time,
     typical_mix,
 )
-from gantline.simulator.occupancy import busy_by_device
+from gantline.simulator.areas import integral
+from gantline.simulator.run_columns import busy_by_device, held_devices, once_in_use
 
 
 # --- money: device-hours of every type times their prices; a device that two jobs share is paid once --------------------
@@ -83,10 +83,8 @@ def _use(tables: Tables, log: Log) -> tuple[Ints, Floats, Floats, Floats]:
     n = log.intervals
     start, end, count = log.LF[Interval.START, :n], log.LF[Interval.END, :n], log.LI[Interval.COUNT, :n].astype(np.int64)
     option, node = log.LI[Interval.OPTION, :n], log.LI[Interval.NODE, :n]
-    gang = np.repeat(np.arange(n), count)
-    place = np.arange(int(count.sum())) - np.repeat(np.cumsum(count) - count, count)
-    device = log.LD[log.LI[Interval.OFFSET, :n][gang] + place].astype(np.int64)
-    begin, finish = _once(device, start[gang], end[gang])
+    gang, device = held_devices(log)
+    begin, finish = once_in_use(device, start[gang], end[gang])[0], end[gang]
     alone = np.flatnonzero((count == 0) & (node >= 0))
     cpus = tables.options.F[Option.CPUS][np.maximum(option[alone], 0)]
     of_node = tables.NI[Node.TYPE]
@@ -96,18 +94,6 @@ def _use(tables: Tables, log: Log) -> tuple[Ints, Floats, Floats, Floats]:
         np.concatenate((finish, end[alone])),
         np.concatenate((np.ones(len(device)), cpus)),
     )
-
-
-def _once(device: Ints, begin: Floats, finish: Floats) -> tuple[Floats, Floats]:
-    """The same spells, each cut by those of the same device that began before it."""
-    order = np.lexsort((begin, device))
-    latest: dict[int, float] = {}
-    since = begin.copy()
-    for at in order.tolist():
-        number = int(device[at])
-        since[at] = min(max(begin[at], latest.get(number, -np.inf)), finish[at])
-        latest[number] = max(latest.get(number, -np.inf), finish[at])
-    return since, finish
 
 
 # --- links: how loaded each was and for how long too much, how long jobs communicated -----------------------------------
@@ -201,14 +187,11 @@ def _mix(tables: Tables, part: Floats, widest: int) -> TypicalMix:
 def _changes(tables: Tables, log: Log, part: Floats, close: float) -> PartChanges:
     """What the intervals of the log took and gave back."""
     n = log.intervals
-    row, option, count, offset, own = (
-        log.LI[name, :n].astype(np.int64) for name in (Interval.ROW, Interval.OPTION, Interval.COUNT, Interval.OFFSET, Interval.NODE)
-    )
+    row, option, count, own = (log.LI[name, :n].astype(np.int64) for name in (Interval.ROW, Interval.OPTION, Interval.COUNT, Interval.NODE))
     end = np.where(np.isnan(log.LF[Interval.END, :n]), close, log.LF[Interval.END, :n])
     beside = WHOLE * tables.options.F[Option.CPUS][np.maximum(option, 0)]
     alone = np.flatnonzero((count == 0) & (own >= 0))  # CPUs of a node
-    of = np.repeat(np.arange(n), count)
-    devices = log.LD[np.arange(len(of)) + np.repeat(offset - (np.cumsum(count) - count), count)].astype(np.int64)
+    of, devices = held_devices(log)
     node = tables.D[Device.NODE][devices].astype(np.int64)
     all_of = np.concatenate([of, alone])
     return PartChanges.of(

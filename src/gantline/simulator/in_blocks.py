@@ -6,7 +6,6 @@ of jobs is written, in blocks again. The summary reads that disk one column at a
 
 from __future__ import annotations
 
-import hashlib
 import math
 import tempfile
 import time
@@ -17,131 +16,47 @@ from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
-import polars as pl
 from numpy.typing import NDArray
 
-from gantline.core.arrays import Floats
+from gantline.core.arrays import Bools, Floats, Ints
 from gantline.core.cluster import Cluster
-from gantline.core.columns import Job
+from gantline.core.columns import Job, Node
 from gantline.core.errors import RefusedError, UsageError
 from gantline.core.machine_code import let_go
+from gantline.core.options import OptionTable
+from gantline.core.phases import COMPLETED
 from gantline.core.policy import Policy
 from gantline.core.tables import Tables
 from gantline.engine.assembly.guard import asked
-from gantline.engine.assembly.models import scaling_model
-from gantline.engine.assembly.rules import RunRules, provided_needs
+from gantline.engine.assembly.run_rules import RunRules, provided_needs
 from gantline.engine.assembly.spec import OPTIONS, RunSpec
 from gantline.engine.declared_key import LinearKey
+from gantline.engine.dense.backfill import forecast
+from gantline.engine.dense.devices import devices
+from gantline.engine.dense.gangs import LoopSetting, to_lines
+from gantline.engine.dense.heap import HEAPS, Heaps, heaps
+from gantline.engine.dense.queues import Lane, Lanes, queues
 from gantline.engine.dense.records import Record, Records
 from gantline.engine.drivers.key_reading import read_key
-from gantline.engine.drivers.loop_clock import as_priorities, take_order
-from gantline.engine.drivers.record_loop import at_asked_speed
+from gantline.engine.drivers.record_loop import OnRecords, at_asked_speed, blank_records, key_and_pass, run_records
 from gantline.engine.drivers.simulation import Simulation, report_on
-from gantline.engine.drivers.window import JobWindow
+from gantline.engine.drivers.six_steps import LoopTime, Outcome, as_priorities, clock_of, count_in, take_order
 from gantline.engine.imitations.registry import find_imitation
-from gantline.engine.log import INTERVAL_FLOATS, INTERVAL_INTS, Interval, Log
+from gantline.engine.lists import RowCount
+from gantline.engine.log import Interval, Log, LogSize
 from gantline.engine.settings import Amount
 from gantline.engine.state import State
-from gantline.simulator.occupancy import Held
-from gantline.simulator.run import Run
+from gantline.simulator.block_files import Kept
 from gantline.simulator.summary import changes_of, summarise, what_jobs_held
 from gantline.traces.blocks import TraceBlocks
 from gantline.traces.files.clusters import read_cluster
 from gantline.traces.files.policies import policy_of
+from gantline.traces.performance import scaling_model
 from gantline.traces.write import write_blocks
-
-# --- columns on disk: lines are appended in order, and amended when more is known of them -------------------------------
-_SHARE = 1 << 24  # bytes read at once
-
-
-class ColumnFiles:
-    """A matrix (column, line) in files, read as the tables are: ``files[column]`` and ``files[column, low:high]``.
-
-    Columns of which nothing happens (`zero`) take no room; any other that is not kept is a mistake of the reader.
-    """
-
-    def __init__(self, folder: Path, name: str, kinds: Mapping[int, Any], read_as: Any = None, zero: tuple[int, ...] = ()) -> None:
-        self._path = {column: folder / f"{name}{column}" for column in kinds}
-        self._kind = {column: np.dtype(kind) for column, kind in kinds.items()}
-        self._read_as, self._zero = read_as, zero
-        self._lines = 0
-        for path in self._path.values():
-            path.touch()
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        return len(self._path), self._lines
-
-    def append(self, values: Mapping[int, Any], lines: int) -> None:
-        """More lines at the end; a column is given whole, or as one number for all of them."""
-        for column, path in self._path.items():
-            with path.open("ab") as file:
-                file.write(np.broadcast_to(np.asarray(values[column], dtype=self._kind[column]), lines).tobytes())
-        self._lines += lines
-
-    def amend(self, places: NDArray[np.int64], values: Mapping[int, object]) -> None:
-        """Other values in some lines."""
-        if len(places):
-            for column, value in values.items():
-                np.memmap(self._path[column], self._kind[column], mode="r+")[places] = value
-
-    def __getitem__(self, wanted: Any) -> NDArray[Any]:
-        column, lines = wanted if isinstance(wanted, tuple) else (wanted, slice(None))
-        if column in self._zero:
-            return np.zeros(self._lines, dtype=self._read_as)[lines]
-        low, high, _ = lines.indices(self._lines)
-        kind = self._kind[column]
-        found = np.fromfile(self._path[column], kind, count=max(high - low, 0), offset=low * kind.itemsize)
-        return found if self._read_as is None else found.astype(self._read_as, copy=False)
-
-    def bytes_of(self, column: int) -> Iterator[bytes]:
-        """A column as it would lie in memory."""
-        with self._path[column].open("rb") as file:
-            while share := file.read(_SHARE):
-                yield share
-
-
-class LogOnDisk:
-    """The log of a run, on disk. It reads as `engine.log.Log` does."""
-
-    def __init__(self, folder: Path) -> None:
-        self.LI = ColumnFiles(folder, "entry", dict.fromkeys(range(INTERVAL_INTS), np.int32))
-        self.LF = ColumnFiles(folder, "time", dict.fromkeys(range(INTERVAL_FLOATS), np.float64))
-        self._devices = ColumnFiles(folder, "device", {0: np.int32})
-
-    def append(self, entry: Mapping[int, Any], time: Mapping[int, Any], devices: NDArray[np.int32]) -> None:
-        """Intervals that have begun, and all their devices."""
-        self.LI.append(entry, len(entry[Interval.ROW]))
-        self.LF.append(time, len(entry[Interval.ROW]))
-        self._devices.append({0: devices}, len(devices))
-
-    @property
-    def LD(self) -> NDArray[np.int32]:
-        return self._devices[0]
-
-    @property
-    def LN(self) -> tuple[int, int]:
-        return self.intervals, self._devices.shape[1]
-
-    @property
-    def intervals(self) -> int:
-        return self.LI.shape[1]
-
-    def hash(self) -> str:
-        """The hash that the same log has in memory."""
-        digest = hashlib.blake2b(digest_size=16)
-        columns = [(self.LI, k) for k in range(INTERVAL_INTS)] + [(self.LF, k) for k in range(INTERVAL_FLOATS)] + [(self._devices, 0)]
-        for files, column in columns:
-            for share in files.bytes_of(column):
-                digest.update(share)
-        return digest.hexdigest()
-
 
 # --- the run ------------------------------------------------------------------------------------------------------------
 BLOCK = 250_000
 _KNOWN = frozenset({"placement", "admission", "regime", "round", "costs", "min_run", "seed", "budget"})
-_FLOATS = (Job.ARRIVAL, Job.DEADLINE, Job.FIRST_START, Job.FINISH, Job.MARK, Job.SERVICE)
-_INTS = (Job.PHASE, Job.PREEMPTIONS, Job.RESTARTS, Job.MIN_GPUS, Job.MAX_GPUS)
 
 
 def simulate_in_blocks(
@@ -172,7 +87,7 @@ def simulate_in_blocks(
     blocks, place = TraceBlocks(Path(trace), block), read_cluster(cluster)
     target = None if jobs_out is None else Path(jobs_out)
     with tempfile.TemporaryDirectory(prefix=".gantline-blocks.", dir=target.parent if target is not None else None) as name:
-        kept = _Kept(Path(name))
+        kept = Kept(Path(name))
         source = SimpleNamespace(source=blocks.source, hash=blocks.checked(Path(name)))
         chosen = policy_of(policy, settings)
         simulation, chosen = _run(blocks, place, chosen, spec, kept, on_progress)
@@ -207,7 +122,7 @@ def _states(blocks: TraceBlocks, place: Cluster, spec: RunSpec) -> Iterator[Stat
         yield rules.state(tables)
 
 
-def _run(blocks: TraceBlocks, place: Cluster, policy: Policy, spec: RunSpec, kept: _Kept, on_progress: object) -> tuple[Simulation, Policy]:
+def _run(blocks: TraceBlocks, place: Cluster, policy: Policy, spec: RunSpec, kept: Kept, on_progress: object) -> tuple[Simulation, Policy]:
     """Drive the window over all blocks."""
     window: JobWindow | None = None
     for state, following in pairwise(chain(_states(blocks, place, spec), [None])):
@@ -226,7 +141,7 @@ def _run(blocks: TraceBlocks, place: Cluster, policy: Policy, spec: RunSpec, kep
     return window.simulation, policy
 
 
-def _window(state: State, policy: Policy, spec: RunSpec, place: Cluster, kept: _Kept, on_progress: Any) -> tuple[Policy, JobWindow]:
+def _window(state: State, policy: Policy, spec: RunSpec, place: Cluster, kept: Kept, on_progress: Any) -> tuple[Policy, JobWindow]:
     """The window of this run, and the policy as the run has it; `state` is that of the first block."""
     if find_imitation(state.regime.name) is not None:
         raise RefusedError(f"regime '{state.regime.name}' has a loop of its own", where="--block", fix="run without --block")
@@ -259,58 +174,133 @@ def _key_in(state: State, policy: Policy, guard: Any) -> tuple[LinearKey, Floats
     raise RefusedError(f"a run in blocks is one on records: {why}", where="--block", fix="run without --block")
 
 
-class _Kept:
-    """What has left the window, on disk."""
+# --- the loop on records over a window of jobs: those that wait or run, and the next block of those to come ---------------
+# Rows that have ended leave the window between two blocks, and what is left keeps its order. Ties are broken by that order, so the window
+# decides as the whole table would: a test holds the logs of both against each other.
 
-    def __init__(self, folder: Path) -> None:
-        self.credit = 0.0
-        self.log = LogOnDisk(folder)
-        self.F = ColumnFiles(folder, "f", dict.fromkeys(_FLOATS, np.float64), np.float64, zero=(Job.LOST,))
-        self.I = ColumnFiles(folder, "i", dict.fromkeys(_INTS, np.int32), np.int64)
 
-    def take(self, block: Tables) -> None:
-        """Jobs that are to come; what they come to is amended when they leave."""
-        rows = block.F.shape[1]
-        self.F.append({column: block.F[column] for column in _FLOATS}, rows)
-        self.I.append({column: block.I[column] for column in _INTS}, rows)
+class JobWindow:
+    """One run of a key that is a sum, block after block."""
 
-    def begun(self, row: Any, reason: Any, offset: Any, count: Any, node: Any, time: Any, devices: Any) -> None:
-        if len(offset) and offset[-1] > np.iinfo(np.int32).max:
-            raise RefusedError("two thousand million devices were given out", where="--block", fix="cut the trace in two")
-        entry = {
-            Interval.ROW: row,
-            Interval.OPTION: row,
-            Interval.REASON: reason,
-            Interval.OFFSET: offset,
-            Interval.COUNT: count,
-            Interval.NODE: node,
-        }
-        self.log.append(entry, {Interval.START: time[Interval.START], Interval.END: time[Interval.END]}, devices)
+    def __init__(self, simulation: Simulation, key: LinearKey, kept: Kept) -> None:
+        state, NI = simulation.state, simulation.state.tables.NI
+        gpus = int(NI[Node.GPUS].sum())
+        self.simulation, self.kept = simulation, kept
+        self.clock = clock_of(state.regime, simulation.bounds)
+        self.declared = key
+        self.key, self.work = key_and_pass(state, key, gpus + 1)
+        self.plan = forecast(0.0, 0, gpus, False)
+        self.ds, self.number = devices(NI, state.rule.one_node), np.zeros(len(RowCount) + 1, dtype=np.int64)
+        self.rows: Ints = np.zeros(0, dtype=np.int64)  # what each line of the window is called in the whole run
+        self.jobs = blank_records(0)
+        self.heaps = heaps(self.jobs)
+        self.queues, _ = queues(np.zeros(0, dtype=np.int64))
+        self.room = 2 * gpus + 65536
+        self.log = Log(4 * self.room, 4 * self.room)
+        self.open: Ints = np.zeros(0, dtype=np.int64)  # the numbers of intervals that the log holds because they have not ended
+        self.reported = [0, 0]  # intervals and devices that have been reported
+        self._arrived = 0
 
-    def closed(self, intervals: Any, end: Any, reason: Any) -> None:
-        self.log.LF.amend(intervals, {Interval.END: end})
-        self.log.LI.amend(intervals, {Interval.REASON: reason})
+    def run(self, block: Tables, until: float) -> None:
+        """Let the jobs of a block in, and run as long as no other job matters: to just before `until`, when the next block begins."""
+        self._take(block)
+        self.clock.time[LoopTime.UNTIL] = np.nextafter(until, -np.inf)
+        rates = OptionTable.blank(len(self.rows))
+        rates.rate[:] = rates.rate_spread[:] = 1.0
+        setting, code = LoopSetting(self.simulation.state.SI, self.simulation.state.SF, rates.F), Outcome.NEED_LOG
+        while code == Outcome.NEED_LOG:
+            log = self.log
+            log.reserve(self.room, self.room)
+            on = OnRecords(self.jobs, self.heaps, self.queues, self.ds, log.columns, setting, self.key, self.work, self.plan)
+            code = run_records(on, self.number, self.clock)
+            self._tell_log()
+        gone = self.jobs.i[:, Record.STATE] == COMPLETED
+        self.kept.left(self.rows[gone], Records(self.jobs.f[gone], self.jobs.i[gone]))
+        self._let_go(gone)
+        if self.simulation.on_progress is not None:
+            self.simulation.on_progress(float(self.clock.time[LoopTime.NOW]), self._arrived, int(self.number[RowCount.ACTIVE]))
 
-    def left(self, rows: Any, jobs: Records) -> None:
-        f, i = jobs
-        first, starts = f[:, Record.FIRST_START], i[:, Record.STARTS]
-        fields = {Job.FIRST_START: first, Job.FINISH: f[:, Record.FINISH], Job.MARK: np.where(starts > 0, first + self.credit, np.nan)}
-        self.F.amend(rows, fields | {Job.SERVICE: f[:, Record.SERVICE]})
-        self.I.amend(rows, {Job.PHASE: i[:, Record.STATE], Job.PREEMPTIONS: i[:, Record.STOPS], Job.RESTARTS: np.maximum(starts - 1, 0)})
+    def end(self) -> None:
+        """No job is to come: report which are left, and what the run came to."""
+        assert not len(self.open), "every gang that runs has an end"
+        self.kept.left(self.rows, self.jobs)
+        count_in(self.simulation.engine, self.clock)
 
-    def tables(self, block: Tables) -> SimpleNamespace:
-        """All jobs as a summary reads them; the cluster is that of any block."""
-        return SimpleNamespace(F=self.F, I=self.I, cluster=block.cluster, NI=block.NI, D=block.D, performance=None, metrics={})
+    def _take(self, block: Tables) -> None:
+        """Put the rows of a block behind those that are here."""
+        old, fresh = len(self.rows), block.F.shape[1]
+        jobs = blank_records(old + fresh)
+        jobs.f[:old], jobs.i[:old] = self.jobs.f, self.jobs.i
+        needs = np.concatenate([self.jobs.i[:, Record.NEED].astype(np.int64), block.I[Job.GPUS]])
+        lanes, lane_of = queues(needs)
+        to_lines(block.F, block.I, lane_of[old:], jobs.f[old:], jobs.i[old:])
+        jobs.i[:, Record.LANE], jobs.i[:, Record.OPTION] = lane_of, np.arange(old + fresh)
+        _move_queues(self.queues, lanes)
+        self.queues, self.heaps, self.jobs = lanes, _moved_heaps(self.heaps, np.arange(old), jobs), jobs
+        self.rows = np.concatenate([self.rows, self._arrived + np.arange(fresh)])
+        self._arrived += fresh
 
-    def frames(self, states: Iterator[State], held: Held) -> Iterator[pl.DataFrame]:
-        """A row per job, block after block."""
-        first = 0
-        for state in states:
-            tables, last = state.tables, first + state.tables.F.shape[1]
-            del tables.lent
-            for column in _FLOATS:
-                tables.F[column] = self.F[column, first:last]
-            for column in _INTS:
-                tables.I[column] = self.I[column, first:last]
-            yield Run({}, tables, Log(), held=Held(held.seconds[first:last], held.device_seconds[first:last])).jobs
-            first = last
+    def _let_go(self, gone: Bools) -> None:
+        """Only jobs that are not gone stay, in the same order."""
+        stay = ~gone
+        place = np.cumsum(stay) - 1
+        self.number[RowCount.HELD] = np.count_nonzero(stay[: self.number[RowCount.HELD]])
+        self.number[RowCount.NEXT] = np.count_nonzero(stay[: self.number[RowCount.NEXT]])
+        for lane in range(self.queues.lane.shape[1]):
+            at = _ring(self.queues, lane)
+            self.queues.row[at] = place[self.queues.row[at]]
+        held = self.log.LI[Interval.ROW, : len(self.open)]
+        held[:] = place[held]
+        self.jobs, self.rows = Records(self.jobs.f[stay], self.jobs.i[stay]), self.rows[stay]
+        self.heaps = _moved_heaps(self.heaps, place, self.jobs)
+
+    def _tell_log(self) -> None:
+        """Report the new intervals of the log; only those that have not ended stay in it."""
+        log, held = self.log, len(self.open)
+        n, d = int(log.LN[LogSize.INTERVALS]), int(log.LN[LogSize.DEVICES])
+        LI, LF = log.LI[:, :n], log.LF[:, :n]
+        ended = ~np.isnan(LF[Interval.END])
+        self.kept.closed(self.open[ended[:held]], LF[Interval.END, :held][ended[:held]], LI[Interval.REASON, :held][ended[:held]])
+        new = LI[:, held:]
+        offset = new[Interval.OFFSET].astype(np.int64) + self.reported[1]
+        self.kept.begun(
+            self.rows[new[Interval.ROW]], new[Interval.REASON], offset, new[Interval.COUNT], new[Interval.NODE], LF[:, held:], log.LD[:d]
+        )
+        numbers = np.concatenate([self.open, self.reported[0] + np.arange(n - held)])[~ended]
+        self.reported[0] += n - held
+        self.reported[1] += d
+        stay = np.flatnonzero(~ended)
+        self.jobs.i[LI[Interval.ROW, stay], Record.INTERVAL] = np.arange(len(stay))
+        log.LI[:, : len(stay)], log.LF[:, : len(stay)] = LI[:, stay], LF[:, stay]
+        log.LN[LogSize.INTERVALS], log.LN[LogSize.DEVICES], self.open = len(stay), 0, numbers
+
+
+def _moved_heaps(old: Heaps, place: NDArray[np.int64], jobs: Records) -> Heaps:
+    """The same heaps over rows that are called otherwise; a heap does not look at its rows, so that each stays where it was in it."""
+    new = heaps(jobs)
+    new.size[:] = old.size
+    for which in range(HEAPS):  # the scratch is empty between two passes
+        size = int(old.size[which])
+        new.key[which, :size] = old.key[which, :size]
+        new.row[which, :size] = place[old.row[which, :size]]
+    return new
+
+
+def _ring(queues: Lanes, lane: int) -> Ints:
+    """The places of a lane's rows, the first one first."""
+    base, mask, head, count = (queues.lane[what, lane] for what in (Lane.BASE, Lane.MASK, Lane.HEAD, Lane.COUNT))
+    return np.asarray(base + ((head + np.arange(count)) & mask))
+
+
+def _move_queues(old: Lanes, new: Lanes) -> None:
+    """Jobs that wait, into other lanes of the same sizes."""
+    lane_of = {int(size): lane for lane, size in enumerate(new.lane[Lane.SIZE])}
+    new.waiting[:] = old.waiting
+    for lane, size in enumerate(old.lane[Lane.SIZE].tolist()):
+        count = int(old.lane[Lane.COUNT, lane])
+        if size in lane_of:
+            other = lane_of[size]
+            at = _ring(old, lane)
+            first = int(new.lane[Lane.BASE, other])
+            new.key[first : first + count], new.row[first : first + count] = old.key[at], old.row[at]
+            new.lane[Lane.COUNT, other], new.lane[Lane.WHY, other], new.first[other] = count, old.lane[Lane.WHY, lane], old.first[lane]

@@ -19,7 +19,7 @@ import polars as pl
 
 from gantline.core import memory as memories
 from gantline.core.cluster import Cluster
-from gantline.core.cluster_json import decode_cluster, encode_cluster
+from gantline.core.cluster_spec import decode_cluster, encode_cluster
 from gantline.core.errors import NotFoundError, RefusedError, UsageError
 from gantline.core.inputs import Input, Report, decode_input
 from gantline.core.json_reader import Reader, damaged, loads

@@ -15,20 +15,22 @@ from gantline.core.arrays import Bools, Floats, Ints
 from gantline.core.columns import Job
 from gantline.core.errors import RefusedError
 from gantline.core.inputs import Input
-from gantline.core.insiders import tables_behind
 from gantline.core.phases import HELD_BACK, Phase
 from gantline.core.plan import Misfit, Plan
-from gantline.core.policy import Policy
+from gantline.core.policy import OrderPolicy, Policy
 from gantline.core.reasons import Reason, sentence
 from gantline.core.snapshot import Snapshot
 from gantline.core.snapshot_json import decode_snapshot, encode_snapshot
-from gantline.core.tables import Tables
+from gantline.core.tables import Tables, tables_behind
 from gantline.engine import host_resources
-from gantline.engine.assembly.rules import RunRules
+from gantline.engine.assembly.run_rules import RunRules
 from gantline.engine.drivers.acknowledged import Acknowledged
 from gantline.engine.drivers.executors import MeasuredExecutor
-from gantline.engine.drivers.futures.case import LEAST
+from gantline.engine.drivers.futures import LEAST, RecordFutures, Rolled, runs_steadily
+from gantline.engine.drivers.key_reading import read_key
+from gantline.engine.drivers.record_loop import why_not_on_records
 from gantline.engine.drivers.simulation import Simulation
+from gantline.engine.drivers.six_steps import take_order
 from gantline.engine.drivers.stepping import Driver, Virtual
 from gantline.engine.engine import Engine
 from gantline.engine.gang import open_interval, set_due
@@ -44,33 +46,41 @@ from gantline.traces.files.policies import GivenPlacement
 ACCEPT_ALL = AdmissionRule()
 
 
-@dataclass(frozen=True)
-class Rolled:
-    """What became of each job, by position in the snapshot; infinity: not within the horizon."""
+AS_IT_IS = object()
+"""The memory that the snapshot carries."""
 
-    start: Floats  # when it next holds devices; now, for jobs that hold some
-    finish: Floats
-    decisions: int
-    incidents: tuple[str, ...] = ()
-    dollars: float = math.nan  # that devices cost from now on, where that was asked for and they have prices
-    kwh: float = math.nan
+
+class StartingPoint:
+    """A snapshot with tables that hold nothing else, in which orders in flight are carried out and estimates are true."""
+
+    def __init__(self, snapshot: Snapshot, anew: bool = False) -> None:
+        """`anew`: no other row is to stand behind those of the snapshot."""
+        self.snapshot, self.tables = private_tables(copied(snapshot) if anew else snapshot)
+        rows, F, I = self.snapshot.jobs.rows, self.tables.F, self.tables.I
+        F[Job.WORK, rows] = F[Job.ESTIMATE, rows]
+        _settle_flights(I, rows)
+        self.done: Floats = F[Job.DONE, rows] + F[Job.RATE, rows] * np.maximum(0.0, snapshot.now - F[Job.SINCE, rows])
+        self.held: Bools = np.array([Phase(int(phase)).holds_devices for phase in I[Job.PHASE, rows]], dtype=bool)
 
 
 class RollForward:
     """One instant that the engine rolls forward many times, each time from a copy of the same tables."""
 
     def __init__(
-        self, snapshot: Snapshot, policy: Policy, rules: RunRules, admission: AdmissionRule = ACCEPT_ALL, held: Sequence[int] = ()
+        self,
+        instant: Snapshot | StartingPoint,
+        policy: Policy,
+        rules: RunRules,
+        admission: AdmissionRule = ACCEPT_ALL,
+        held: Sequence[int] = (),
+        memory: object = AS_IT_IS,
     ) -> None:
         """`policy` is settled, see `RunRules.policy`; `held` are the positions of jobs that `admission` has not let in yet."""
-        self.instant, self.tables = private_tables(copied(snapshot) if held else snapshot)  # behind those held back comes no other row
+        here = StartingPoint(instant, bool(held)) if isinstance(instant, Snapshot) else instant
+        self.tables, self.done, self.held = here.tables, here.done, here.held
+        self.instant = here.snapshot if memory is AS_IT_IS else replace(here.snapshot, memory=memory)
         self.rules, self.policy, self.guard = rules, policy, rules.guard(policy)
         self.admission, self.held_back = admission, self.instant.jobs.rows[list(held)]
-        rows, F, I = self.instant.jobs.rows, self.tables.F, self.tables.I
-        F[Job.WORK, rows] = F[Job.ESTIMATE, rows]
-        _settle_flights(I, rows)
-        self.done: Floats = F[Job.DONE, rows] + F[Job.RATE, rows] * np.maximum(0.0, self.instant.now - F[Job.SINCE, rows])
-        self.held: Bools = np.array([Phase(int(phase)).holds_devices for phase in I[Job.PHASE, rows]], dtype=bool)
 
     def roll(
         self,
@@ -133,6 +143,26 @@ class RollForward:
             tuple(map(str, engine.incidents)),
             **(self._spent(state) if spending else {}),
         )
+
+    def on_records(self, until: float, newcomers: Sequence[Floats]) -> RecordFutures | None:
+        """The same futures on records, with these newcomers (see `drivers.futures`); None: only the engine can roll them forward."""
+        tables, policy, rows = self.tables.copy(), self.policy, self.instant.jobs.rows
+        tables.F[Job.WORK] = np.inf  # in some future every estimate may prove too low
+        state, held = state_on(tables, self.instant, self.rules), len(self.held_back)
+        engine = self.rules.engine(state, policy, self.guard)
+        run = Simulation(engine, self.admission, until=until, latency=self.rules.facts.latency, driver=_driver(engine))
+        if run.between_decisions() or engine.quotas.active or not isinstance(policy, OrderPolicy) or state.regime.ties_keep_order:
+            return None
+        last_wait = np.array_equal(rows[len(rows) - held :], self.held_back)
+        if why_not_on_records(state, midway=True) or not (last_wait and runs_steadily(state, rows)):
+            return None
+        read = read_key(policy, state, self.guard)
+        if read.key is None or (read.numbers is not None and any(each.size for each in newcomers)):
+            return None
+        take_order(state, policy)
+        if read.numbers is not None:
+            tables.F[Job.PRIORITY] = read.numbers
+        return RecordFutures(state, rows, read.key, run.bounds, held, newcomers)
 
     def _hold_back(self, state: State) -> None:
         """Keep out the jobs that admission has not let in yet, in order of arrival."""

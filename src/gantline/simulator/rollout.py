@@ -1,9 +1,9 @@
 """Many futures of one instant: what becomes of the jobs of a snapshot under one policy or several, with work drawn around its estimates.
 
 A snapshot holds no truth, so a rollout takes estimates as true, or draws. Draws are counter-based: future number 7 has the same work and
-the same newcomers whatever the policy, the order and the processor. An order whose key is a sum of columns runs in one compiled loop that
-counts devices (`drivers.futures`), where placement cannot matter; everything else is rolled forward by the engine (`roll_forward`), with
-the same result and more slowly.
+the same newcomers whatever the policy, the order and the processor. An order whose key is a sum of columns runs on records
+(`drivers.futures`), where they can represent the instant; everything else is rolled forward by the engine (`roll_forward`), with the same
+result and more slowly.
 """
 
 from __future__ import annotations
@@ -12,64 +12,40 @@ import math
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from gantline.core.arrays import Floats
-from gantline.core.columns import Job
 from gantline.core.errors import GantlineError, RefusedError, UsageError
 from gantline.core.facts import Costs
 from gantline.core.inputs import Input, Submit
-from gantline.core.phases import FUTURE
-from gantline.core.policy import OrderPolicy, Policy
+from gantline.core.policy import Policy
 from gantline.core.rng import stream
 from gantline.core.snapshot import Snapshot
-from gantline.engine.assembly.rules import RunRules
-from gantline.engine.drivers.futures.case import CountedFutures, FutureBounds, case_of, run_counted
-from gantline.engine.drivers.futures.places import FutureAmount, FutureCase, Newcomer
-from gantline.engine.drivers.key_reading import read_key
-from gantline.policies.admission.rules import AdmissionRule, find_admission
-from gantline.simulator.roll_forward import Rolled, RollForward, private_tables
-from gantline.simulator.uncertainty import Uncertainty
+from gantline.engine.assembly.run_rules import RunRules
+from gantline.engine.drivers.futures import Newcomer, Rolled
+from gantline.models.uncertainty import Uncertainty
+from gantline.policies.admission.rules import find_admission
+from gantline.simulator.roll_forward import AS_IT_IS, RollForward, StartingPoint
 from gantline.traces.files.policies import GivenPlacement, policy_of
 
-# --- newcomers of many futures as one table -----------------------------------------------------------------------------
+# --- newcomers as columns -----------------------------------------------------------------------------------------------
 _PLAIN = frozenset({"id", "gpus", "estimate", "priority", "user", "queue", "model"})  # what leaves a job one way to run
 
 
-class NewcomerTable(NamedTuple):
-    """Newcomers by (future, what, number); those that are missing arrive never. `sizes` are the gang sizes that occur."""
-
-    table: Floats
-    sizes: tuple[int, ...]
-
-
-def newcomer_table(futures: Sequence[list[Input]]) -> NewcomerTable | None:
-    """The table; None: some input is more than a job with devices and an amount of work."""
-    most = max((len(each) for each in futures), default=0)
-    table = np.zeros((len(futures), len(Newcomer), most))
-    table[:, Newcomer.ARRIVAL] = np.inf
-    table[:, Newcomer.NEED] = 1.0
-    sizes: set[int] = {1} if most else set()
-    for number, each in enumerate(futures):
-        for place, one in enumerate(sorted(each, key=lambda value: value.time)):
-            if not isinstance(one, Submit) or one.work is None or one.ids or not one.job.keys() <= _PLAIN:
-                return None
-            need = int(one.job.get("gpus", 1))
-            estimates = float(one.job.get("estimate", one.work)), float(one.job.get("priority", 0.0))
-            table[number, :, place] = (one.time, need, one.work, *estimates)
-            sizes.add(need)
-    return NewcomerTable(table, tuple(sorted(sizes)))
+def as_newcomers(inputs: Iterable[Input]) -> Floats | None:
+    """Jobs that are submitted in one future, see `Newcomer`; None: some input is more than a job with devices and an amount of work."""
+    found = []
+    for one in sorted(inputs, key=lambda value: value.time):
+        if not isinstance(one, Submit) or one.work is None or one.ids or not one.job.keys() <= _PLAIN:
+            return None
+        estimate, priority = float(one.job.get("estimate", one.work)), float(one.job.get("priority", 0.0))
+        found.append((one.time, one.work, estimate, priority, int(one.job.get("gpus", 1))))
+    return np.array(found, dtype=np.float64).reshape(-1, len(Newcomer)).T
 
 
 # --- one policy as it would decide from an instant on -------------------------------------------------------------------
-Known = dict[Any, Any]
-"""What candidates of one rollout share."""
-AS_IT_IS = object()
-"""The memory that the snapshot carries."""
-BEFORE_ANY_CAME = object()
-"""Under this candidates find the jobs of the snapshot as if none had come yet: to make these is most of what a case costs."""
 
 
 @dataclass(frozen=True)
@@ -91,72 +67,10 @@ def candidate_of(given: Policy | str | Candidate, memory: object) -> Candidate:
     return Candidate(policy, given if isinstance(given, str) else policy.name or type(policy).__name__, memory=memory)
 
 
-@dataclass(frozen=True)
-class Prepared:
-    """A candidate at an instant."""
-
-    name: str
-    snapshot: Snapshot
-    rules: RunRules
-    policy: Policy
-    admission: AdmissionRule
-    load_limit: float  # in GPUs
-    about: tuple[Any, ...]  # what candidates share that differ by their admission limit alone; their objects live as long as they do
-
-    @staticmethod
-    def of(snapshot: Snapshot, one: Candidate, costs: Costs | None, known: Known) -> Prepared:
-        """The candidate as this run would have it; those of one placement rule share what is `known`."""
-        placed = one.placement if isinstance(one.placement, str) else id(one.placement)  # rules are alike when they are the same
-        if placed not in known:
-            known[placed] = RunRules.at(snapshot, one.placement, costs), snapshot.cluster.gpus, one.placement
-        rules, gpus, _ = known[placed]
-        admission = find_admission(one.admission)
-        if admission.has_quota:
-            raise RefusedError("quotas belong to the run", where=f"candidate '{one.name}'", fix="use accept-all or load-limit:X")
-        policy = rules.policy(one.policy, rules.guard(one.policy))
-        remembering = snapshot if one.memory is AS_IT_IS else replace(snapshot, memory=one.memory)
-        about = (id(one.policy), id(rules), id(one.memory))
-        return Prepared(one.name, remembering, rules, policy, admission, admission.most_gpus(gpus), about)
-
-    def case(self, bounds: FutureBounds, known: Known) -> FutureCase | None:
-        """The instant as the counting loop takes it; None: it cannot run this policy, this run or this instant.
-
-        Candidates share what is `known`: their jobs, and the whole case where they differ by their admission limit alone.
-        """
-        if self.about not in known:
-            known[self.about] = self._case(bounds, known)
-        case: FutureCase | None = known[self.about]
-        if case is None or self.load_limit == bounds.load_limit:
-            return case
-        amount = case.amount.copy()
-        amount[FutureAmount.LOAD_LIMIT] = self.load_limit
-        return case._replace(amount=amount)
-
-    def _case(self, bounds: FutureBounds, known: Known) -> FutureCase | None:
-        """The key is read from the jobs as if none had come yet."""
-        policy = self.policy
-        if not isinstance(policy, OrderPolicy):
-            return None
-        if BEFORE_ANY_CAME not in known:
-            instant, tables = private_tables(self.snapshot)
-            tables.I[Job.PHASE], tables.I[Job.LOCKED] = FUTURE, 0
-            known[BEFORE_ANY_CAME] = instant.jobs.rows, tables
-        rows, tables = known[BEFORE_ANY_CAME]
-        found = read_key(policy, self.rules.state(tables.copy()), self.rules.guard(policy))
-        if found.key is None:
-            return None
-        return case_of(self.snapshot, self.rules, policy, found.key, None if found.numbers is None else found.numbers[rows], bounds)
-
-    def roll_forward(self, held: Sequence[int]) -> RollForward:
-        """The instant as the engine takes it; `held` are the positions of jobs that admission has not let in yet."""
-        return RollForward(self.snapshot, self.policy, self.rules, self.admission, held if math.isfinite(self.load_limit) else ())
-
-
 # --- the futures --------------------------------------------------------------------------------------------------------
 __all__ = ["AS_IT_IS", "Candidate", "Futures", "Rollout", "rollout"]
 
 Newcomers = Callable[[np.random.Generator], Iterable[Input]]
-_AT_ONCE = 256  # futures of a batch: what they need stays in the cache, and a budget of seconds is looked at in between
 
 
 @dataclass(frozen=True)
@@ -167,7 +81,7 @@ class Futures:
     start: Floats  # when it next holds devices; now, for those that hold some
     finish: Floats
     decisions: Floats  # of each future
-    counted: bool = True  # whether the compiled loop has counted devices; else the engine has placed gangs
+    on_records: bool = True  # whether the loop on records has run them; else the engine
     incidents: tuple[str, ...] = ()
     dollars: Floats | None = None  # of each future: what devices cost from now on, where spending was asked for
     kwh: Floats | None = None
@@ -251,9 +165,10 @@ def rollout(
     if newcomers is not None:
         coming = [list(newcomers(stream(seed, number, "newcomers"))) for number in range(len(work))]
     events = list(inputs)
-    rows = newcomer_table(coming if newcomers is not None else coming[:1]) if not events and not spending else None
+    columns = [as_newcomers(each) for each in coming] if not events and not spending else [None]
+    plain = [each for each in columns if each is not None]
     is_drawn = not isinstance(draws, np.ndarray) and draws > 0
-    limits = _Limits(until, costs, tuple(held), seconds, {}, spending, rows, is_drawn)
+    limits = _Limits(until, costs, tuple(held), seconds, spending, plain if len(plain) == len(columns) else None, is_drawn)
     found = []
     for one in candidates:
         one = one if one.placement is not None else replace(one, placement=placement)
@@ -285,10 +200,11 @@ class _Limits:
     costs: Costs | None
     held: tuple[int, ...]
     seconds: float
-    known: dict[Any, Any]  # cases and rules that candidates share
     spending: bool
-    rows: NewcomerTable | None  # the newcomers, where futures that count devices can say all that enters
+    newcomers: list[Floats] | None  # of each future; None: other things come as well, or spending counts
     is_drawn: bool  # whether each future has times and speeds of its own
+    rules: dict[object, tuple[RunRules, int, GivenPlacement | None]] = field(default_factory=dict)  # what candidates share
+    instants: dict[bool, StartingPoint] = field(default_factory=dict)  # the same: by whether jobs are held back
 
 
 def _work(snapshot: Snapshot, draws: int | Floats, uncertainty: Uncertainty, seed: int) -> Floats:
@@ -304,39 +220,42 @@ def _work(snapshot: Snapshot, draws: int | Floats, uncertainty: Uncertainty, see
     return uncertainty.draw(snapshot, seed, 0, draws)
 
 
+def _roll_forward(snapshot: Snapshot, one: Candidate, limits: _Limits) -> RollForward:
+    """The instant under one candidate, as this run would have it; those of one placement rule share its rules."""
+    placed = one.placement if isinstance(one.placement, str) else id(one.placement)  # rules are alike when they are the same
+    if placed not in limits.rules:
+        limits.rules[placed] = RunRules.at(snapshot, one.placement, limits.costs), snapshot.cluster.gpus, one.placement
+    rules, gpus, _ = limits.rules[placed]
+    admission = find_admission(one.admission)
+    if admission.has_quota:
+        raise RefusedError("quotas belong to the run", where=f"candidate '{one.name}'", fix="use accept-all or load-limit:X")
+    policy = rules.policy(one.policy, rules.guard(one.policy))
+    held = limits.held if math.isfinite(admission.most_gpus(gpus)) else ()
+    if bool(held) not in limits.instants:
+        limits.instants[bool(held)] = StartingPoint(snapshot, bool(held))
+    return RollForward(limits.instants[bool(held)], policy, rules, admission, held, one.memory)
+
+
 def _futures(
     snapshot: Snapshot, one: Candidate, work: Floats, coming: Sequence[list[Input]], events: list[Input], limits: _Limits
 ) -> Futures:
-    """The futures under one policy: counted, where that is enough."""
-    rows = limits.rows
-    prepared = Prepared.of(snapshot, one, limits.costs, limits.known)
-    bounds = FutureBounds(limits.until, held=limits.held, sizes=() if rows is None else rows.sizes)
-    case = prepared.case(bounds, limits.known) if rows is not None else None
-    if case is None:
-        return _by_engine(prepared, work, [[*events, *each] for each in coming], limits)
-    parts: list[CountedFutures] = []
-    budget, at, step = CpuBudget(limits.seconds), 0, len(work) if limits.seconds == math.inf else _AT_ONCE
-    while at < len(work) and not (parts and budget.over):
-        part = slice(at, min(at + step, len(work)))
-        others = None if rows is None or not rows.sizes else rows.table[part]
-        parts.append(run_counted(case, work[part], others))
-        at = part.stop
-    if any(part.gave_up for part in parts):
-        return _by_engine(prepared, work, [[*events, *each] for each in coming], limits)
-    start, finish, decisions = (np.concatenate([getattr(part, name) for part in parts]) for name in ("start", "finish", "decisions"))
-    return Futures(one.name, start, finish, decisions)
-
-
-def _by_engine(prepared: Prepared, work: Floats, inputs: Sequence[list[Input]], limits: _Limits) -> Futures:
-    """One future after the other, by the engine."""
-    rolled: list[Rolled] = []
-    budget, here = CpuBudget(limits.seconds), prepared.roll_forward(limits.held)
-    for number, (line, events) in enumerate(zip(work, inputs)):
-        if rolled and budget.over:
-            break
-        rolled.append(here.roll(line, limits.until, events, limits.spending, number if limits.is_drawn else None))
+    """The futures under one policy, one after the other: on records, where they can be."""
+    here, rolled = _roll_forward(snapshot, one, limits), list[Rolled]()
+    quick = None if limits.newcomers is None else here.on_records(limits.until, limits.newcomers)
+    budget, place = CpuBudget(limits.seconds), 0
+    while place < len(work) and not (rolled and budget.over):
+        found = None
+        if quick is not None and limits.newcomers is not None:
+            found = quick.roll(work[place], limits.newcomers[place])
+            if found is None:  # the engine says why it gets nowhere
+                quick, rolled, place = None, [], 0
+        if found is None:
+            draw = place if limits.is_drawn else None
+            found = here.roll(work[place], limits.until, [*events, *coming[place]], limits.spending, draw)
+        rolled.append(found)
+        place += 1
     incidents = dict.fromkeys(incident for one in rolled for incident in one.incidents)
     start, finish = (np.array([getattr(one, name) for one in rolled]) for name in ("start", "finish"))
     decisions = np.array([one.decisions for one in rolled], dtype=np.float64)
     dollars, kwh = (np.array([getattr(one, name) for one in rolled]) if limits.spending else None for name in ("dollars", "kwh"))
-    return Futures(prepared.name, start, finish, decisions, counted=False, incidents=tuple(incidents), dollars=dollars, kwh=kwh)
+    return Futures(one.name, start, finish, decisions, quick is not None, tuple(incidents), dollars, kwh)

@@ -12,16 +12,24 @@ import numpy as np
 import polars as pl
 
 from gantline.core.columns import Device, Job, Option
+from gantline.core.fields import human_seconds
 from gantline.core.reasons import Reason, slug
 from gantline.core.tables import Tables
-from gantline.core.units import human_seconds
 from gantline.engine.drivers.journal import Journal
 from gantline.engine.log import Interval, Log
 from gantline.engine.policy_failures import Refused
 from gantline.simulator.figures import sharing_columns
-from gantline.simulator.occupancy import Held, held_by_job
-from gantline.simulator.run_columns import STATES, JobColumns, RunColumns, jobs_of_tables, spans_of_log
-from gantline.simulator.series import series_columns, series_frame
+from gantline.simulator.run_columns import (
+    STATES,
+    Held,
+    JobColumns,
+    RunColumns,
+    held_devices,
+    jobs_of_tables,
+    series_columns,
+    series_frame,
+    spans_of_log,
+)
 
 ENDED_BY_LOSS = "ended_by_loss"
 
@@ -40,12 +48,12 @@ class Run:
     summary: dict[str, Any]
     tables: Tables
     log: Log
+    held: Held
     incidents: tuple[str, ...] = ()
     journal: Journal | None = None  # what entered and what was decided, when asked for
     track: tuple[int, int] | None = None  # tracked rows [low, high)
     refusals: tuple[Refused, ...] = ()  # jobs that the policy would not run as asked
     notices: tuple[str, ...] = ()  # notes of the policy: deadlines that cannot be met, a fallback that was taken
-    held: Held | None = None  # what each job held; by default what the log says
     pieces: pl.DataFrame | None = None  # what an original reports instead of a row per job, such as a row per piece of a job
 
     def __repr__(self) -> str:
@@ -68,7 +76,7 @@ class Run:
     def jobs(self) -> pl.DataFrame:
         """One row per job."""
         t, F, I = self.tables, self.tables.F, self.tables.I
-        known, held = self._job_columns, self._jobs_held
+        known, held = self._job_columns, self.held
         judged = {name: pl.Series(name, t.verdicts[name]) for name in ("exact_end",) if name in t.verdicts}
         if "met" in t.verdicts:  # an imitation's own verdict on deadlines
             judged["met"] = pl.Series("met", t.verdicts["met"]).fill_nan(None).cast(pl.Boolean)
@@ -111,11 +119,7 @@ class Run:
 
     @cached_property
     def _job_columns(self) -> JobColumns:
-        return jobs_of_tables(self.tables, self._jobs_held)
-
-    @cached_property
-    def _jobs_held(self) -> Held:
-        return held_by_job(self.log, self.tables.F[Job.FINISH], self.summary["end"]) if self.held is None else self.held
+        return jobs_of_tables(self.tables, self.held)
 
     @property
     def reported(self) -> pl.DataFrame:
@@ -145,7 +149,7 @@ class Run:
                 "node": LI[Interval.NODE].astype(np.int32),
             }
         )
-        held = self._held(LI)
+        held = self._held()
         none = pl.lit([], dtype=pl.List(pl.Int32))
         own_node = pl.when(pl.col("node") >= 0).then(pl.concat_list("node")).otherwise(none)  # a grant of CPUs only
         return (
@@ -154,13 +158,10 @@ class Run:
             .select("job", "start", "end", "type", "nodes", "devices", "gpus", "reason")
         )
 
-    def _held(self, LI: Any) -> pl.DataFrame:
+    def _held(self) -> pl.DataFrame:
         """Devices and nodes of each interval that has devices."""
-        count, offset = LI[Interval.COUNT].astype(np.int64), LI[Interval.OFFSET].astype(np.int64)
-        first = np.cumsum(count) - count
-        at = np.repeat(offset - first, count) + np.arange(int(count.sum()))
-        device = self.log.LD[at]
-        flat = pl.DataFrame({"gang": np.repeat(np.arange(len(count)), count), "devices": device})
+        gang, device = held_devices(self.log)
+        flat = pl.DataFrame({"gang": gang, "devices": device.astype(np.int32)})
         flat = flat.with_columns(nodes=pl.Series(self.tables.D[Device.NODE][device].astype(np.int32)))
         return flat.group_by("gang", maintain_order=True).agg(pl.col("devices"), pl.col("nodes").unique().sort())
 

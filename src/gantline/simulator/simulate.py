@@ -14,7 +14,6 @@ import numpy as np
 from gantline.core.arrays import Bools
 from gantline.core.cluster import Cluster
 from gantline.core.columns import Job
-from gantline.core.ending import EndingRule
 from gantline.core.errors import RefusedError, UsageError
 from gantline.core.inputs import Input, Reserve
 from gantline.core.machine_code import let_go
@@ -24,13 +23,12 @@ from gantline.core.tables import Tables
 from gantline.engine.assembly.finders import find, options_set, usual_cluster
 from gantline.engine.assembly.from_trace import assemble, reservations
 from gantline.engine.assembly.guard import guard_of
-from gantline.engine.assembly.load import absent_types
-from gantline.engine.assembly.rules import RunRules
+from gantline.engine.assembly.run_rules import RunRules
 from gantline.engine.assembly.spec import OPTIONS, RunSpec
-from gantline.engine.drivers.checkpoints import NO_CHECKPOINTS, Checkpoints
 from gantline.engine.drivers.journal import Journal
 from gantline.engine.drivers.key_reading import Hint, read_key
-from gantline.engine.drivers.simulation import Simulation, make_driver, report_on
+from gantline.engine.drivers.simulation import Checkpoints, Simulation, make_driver, report_on
+from gantline.engine.ending import EndingRule
 from gantline.engine.imitations.registry import find_imitation, find_scope
 from gantline.engine.policy_failures import Incident
 from gantline.engine.regime import Regime, find_regime, regime_names
@@ -43,6 +41,7 @@ from gantline.traces.files.clusters import read_cluster
 from gantline.traces.files.policies import policy_of
 from gantline.traces.generators import generate
 from gantline.traces.generators.registry import is_generator
+from gantline.traces.to_tables import absent_types
 from gantline.traces.trace import Trace
 
 # --- functions that take the options of a run by name show them ---------------------------------------------------------
@@ -115,8 +114,8 @@ def simulate(
     journal = _journal(record)
     engine.turns.on_lost = on_lost
     window = _window(spec.track, tables.count, way)
-    keep = Checkpoints(_path(spec.checkpoint), spec.checkpoint_every, _path(spec.resume))
-    if keep != NO_CHECKPOINTS and not way.checkpoints:
+    keep = Checkpoints(spec.checkpoint, spec.checkpoint_every, spec.resume)
+    if keep != Checkpoints() and not way.checkpoints:
         saved = " or ".join(name for name in regime_names() if find_regime(name).checkpoints)
         raise RefusedError(f"regime '{way.name}' has no checkpoints", where="--checkpoint", fix=f"leave that out, or use --regime {saved}")
     simulation = Simulation(
@@ -156,7 +155,7 @@ def simulate(
     if asks_for_parts(tables).any():
         stretch = stretch_of(simulation, end_of(simulation))
         summary["typical_fragmentation"] = typical_fragmentation(tables, state.log, chosen.shares_devices, *stretch)
-    summary |= simulation.estimates.told()
+    summary |= simulation.estimates.summary()
     if tables.performance is not None:
         summary |= _told_by_models(chosen, tables.performance, state.learned, spec.seed)
     money = dict(rules.facts.prices)
@@ -167,7 +166,7 @@ def simulate(
     summary["wall_seconds"] = time.perf_counter() - began
     summary["cpu_seconds"] = time.process_time() - cpu_began
     lost, said = (tuple(map(str, each)) for each in (engine.incidents, engine.notices))
-    return Run(summary, tables, state.log, lost, journal, window, tuple(engine.refusals), said, held, simulation.pieces)
+    return Run(summary, tables, state.log, held, lost, journal, window, tuple(engine.refusals), said, simulation.pieces)
 
 
 def _trace(trace: object, seed: int) -> Trace:
@@ -217,10 +216,6 @@ def _told_by_models(policy: Policy, model: Any, learned: Any, seed: int) -> dict
     if isinstance(model, OnlineGoodput) and model.learns:
         found |= model.belief_errors(learned)
     return found
-
-
-def _path(text: str) -> Path | None:
-    return Path(text) if text else None
 
 
 def _window(track: tuple[int, int] | None, rows: int, regime: Regime) -> tuple[int, int] | None:

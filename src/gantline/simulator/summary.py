@@ -10,24 +10,25 @@ from typing import Any, Literal
 import numpy as np
 
 import gantline
-from gantline.core.arrays import Bools, Floats
+from gantline.core.arrays import Bools, Floats, Ints, Ints32
 from gantline.core.cluster import Cluster
 from gantline.core.columns import Device, Job, Node
 from gantline.core.errors import UsageError
+from gantline.core.fields import human_seconds
 from gantline.core.inputs import NodeEvent
+from gantline.core.jit import kernel
 from gantline.core.phases import COMPLETED, FUTURE
 from gantline.core.policy import Policy
 from gantline.core.reasons import Reason
 from gantline.core.tables import Tables
-from gantline.core.units import human_seconds
 from gantline.engine.drivers.simulation import Simulation
 from gantline.engine.imitations.registry import find_imitation
-from gantline.engine.log import Interval, LogSize
+from gantline.engine.log import Interval
 from gantline.models.estimate_chain import Estimates
 from gantline.models.model import overrides
 from gantline.policies.admission.rules import AdmissionRule
 from gantline.policies.placement.rules import PlacementRule
-from gantline.simulator.occupancy import Held, busy_by_device, busy_seconds, held_by_job
+from gantline.simulator.run_columns import Held, busy_by_device, busy_seconds, held_by_job
 from gantline.traces.trace import Trace
 
 
@@ -288,7 +289,7 @@ def changes_of(simulation: Simulation) -> dict[str, object]:
     found: dict[str, object] = {
         "resizes": int(np.count_nonzero(reason == Reason.RESIZED)),
         "migrations": int(np.count_nonzero(reason == Reason.MOVED)),
-        "cross_node_jobs": state.spanned if state.spanned is not None else spanning(simulation, np.arange(state.tables.NI.shape[1])),
+        "cross_node_jobs": spanning(simulation, np.arange(state.tables.NI.shape[1])),
     }
     if len(state.tables.cluster.racks) > 1:
         found["cross_rack_jobs"] = spanning(simulation, state.tables.NI[Node.RACK])
@@ -315,37 +316,21 @@ def _deadlines_met(simulation: Simulation) -> float | None:
     return float((there & met).sum() / judged) if judged else None
 
 
-def spanning(simulation: Simulation, place: Any) -> int:
-    """Jobs that ever held devices in several places, by the place of each node (itself, or its rack).
+def spanning(simulation: Simulation, place: Ints) -> int:
+    """Jobs that ever held devices in several places, by the place of each node (itself, or its rack)."""
+    log, n = simulation.state.log, simulation.state.log.intervals
+    several = np.zeros(n, dtype=np.bool_)
+    _in_several(log.LI[Interval.OFFSET, :n], log.LI[Interval.COUNT, :n], log.LD, place[simulation.state.tables.D[Device.NODE]], several)
+    return len(np.unique(log.LI[Interval.ROW, :n][several]))
 
-    Devices are numbered node by node, so where they rise within an interval, and places with them, its two ends are enough.
-    """
-    log, node = simulation.state.log, place[simulation.state.tables.D[Device.NODE]]
-    row, first, count = (log.LI[column, : log.intervals] for column in (Interval.ROW, Interval.OFFSET, Interval.COUNT))
-    wide = np.flatnonzero(count > 1)
-    if not len(wide):
-        return 0
-    held, begins, size = log.LD[: log.LN[LogSize.DEVICES]], first[wide], count[wide]
-    spans = node[held[begins]] != node[held[begins + size - 1]]
-    jobs = np.zeros(simulation.state.tables.F.shape[1], dtype=bool)
-    jobs[row[wide[spans]]] = True
-    open_ = wide[~spans & (size > 2) & ~jobs[row[wide]]]  # others are known: a job that spans once, and two devices, which are the ends
-    if int(count[open_].sum()) < len(held) // 8:
-        owner = np.repeat(np.arange(len(open_)), count[open_])
-        at = np.arange(len(owner)) + np.repeat(first[open_] - (np.cumsum(count[open_]) - count[open_]), count[open_])
-        jobs[row[open_[owner[node[held[at]] != node[held[first[open_[owner]]]]]]]] = True
-        return int(np.count_nonzero(jobs))
-    falls = np.zeros(len(held), dtype=bool)
-    np.less(held[1:], held[:-1], out=falls[1:])
-    falls[first[count > 0]] = False  # that is another interval
-    disorderly = np.searchsorted(begins, np.flatnonzero(falls), side="right") - 1
-    disorderly = disorderly[np.diff(disorderly, prepend=-2) > 0]  # each once
-    if (node[1:] < node[:-1]).any():
-        disorderly = np.arange(len(wide))
-    for at in disorderly[~spans[disorderly]].tolist():
-        where = node[held[begins[at] : begins[at] + size[at]]]
-        jobs[row[wide[at]]] |= bool((where != where[0]).any())
-    return int(np.count_nonzero(jobs))
+
+@kernel
+def _in_several(first: Ints32, count: Ints32, device: Ints32, place: Ints, several: Bools) -> None:
+    for k in range(first.shape[0]):
+        for at in range(first[k] + 1, first[k] + count[k]):
+            if place[device[at]] != place[device[first[k]]]:
+                several[k] = True
+                break
 
 
 def _paid(simulation: Simulation, row: Any, reason: Any, count: Any, start: Any, end: Any) -> float:

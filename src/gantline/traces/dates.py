@@ -7,7 +7,7 @@ import math
 import polars as pl
 
 from gantline.core.errors import UsageError
-from gantline.core.units import seconds
+from gantline.core.fields import seconds
 
 DATE = r"^\d{4}-\d\d-\d\d(?:[ T]\d\d:\d\d|$)"
 """How a cell begins that is taken for a date."""

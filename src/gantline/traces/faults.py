@@ -15,7 +15,7 @@ import numpy as np
 import polars as pl
 
 from gantline.core.errors import UsageError, near
-from gantline.core.units import LONGEST
+from gantline.core.fields import LONGEST
 from gantline.traces.options import CPU_ONLY_PATTERN, OPTIONS_PATTERN, losses_of
 from gantline.traces.rename import alias_of
 from gantline.traces.schema import COLUMNS, REQUIRED

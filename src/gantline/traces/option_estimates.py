@@ -15,7 +15,7 @@ from gantline.core.errors import TraceError, UsageError
 from gantline.core.rng import stream
 from gantline.core.tables import Tables
 from gantline.models.estimate_chain import Estimates
-from gantline.models.sampling import Sampler, Seat
+from gantline.models.sampling import RunResources, Sampler
 from gantline.traces.trace import Trace
 
 
@@ -97,8 +97,8 @@ def sampled_errors(tables: Tables, sigma: float, seed: int) -> Floats:
         seconds = {
             int(options.I[Option.TYPE, k]): float(tables.F[Job.WORK, row] / options.F[Option.RATE, k]) for k in range(first, first + count)
         }
-        runs = sampler.plan_runs([Seat(kind) for kind in seconds])
-        made = [sampler.measure(run, seconds[run.seat.type], rng, error=sigma) for run in runs]
+        runs = sampler.plan_runs([RunResources(kind) for kind in seconds])
+        made = [sampler.measure(run, seconds[run.resources.type], rng, error=sigma) for run in runs]
         for kind, estimate in sampler.fit(made).items():
             found[kind, row] = estimate.value / seconds[kind] - 1.0
     return found

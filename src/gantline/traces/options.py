@@ -46,8 +46,8 @@ def parse_options(text: str) -> tuple[WrittenOption, ...]:
         match = _PARTS.fullmatch(part)
         if match is None:
             raise UsageError(f"'{part}' is not type:gpus[@nodes][/cpus][/memory][/storage]=seconds", fix="for instance v100:4=3600")
-        kind, gpus, span, *beside, duration = match.groups()
-        cpus, memory, storage = (float(amount or 0) for amount in beside)
+        kind, gpus, span, *amounts, duration = match.groups()
+        cpus, memory, storage = (float(amount or 0) for amount in amounts)
         found.append(WrittenOption(kind, int(gpus), float(duration), cpus, memory, storage, int(span or 0)))
     return tuple(found)
 
@@ -58,10 +58,10 @@ def format_options(options: Iterable[WrittenOption]) -> str:
 
 
 def _format(option: WrittenOption) -> str:
-    beside = [option.cpus, option.memory, option.storage]
-    while beside and not beside[-1]:
-        beside.pop()
-    extra = "".join(f"/{_short(amount)}" for amount in beside)
+    amounts = [option.cpus, option.memory, option.storage]
+    while amounts and not amounts[-1]:
+        amounts.pop()
+    extra = "".join(f"/{_short(amount)}" for amount in amounts)
     span = f"@{option.span}" if option.span else ""
     return f"{option.type}:{option.gpus}{span}{extra}={_short(option.duration)}"
 

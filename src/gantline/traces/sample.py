@@ -12,7 +12,7 @@ import numpy as np
 import polars as pl
 
 from gantline.core.errors import UsageError
-from gantline.core.units import human_seconds
+from gantline.core.fields import human_seconds
 from gantline.traces.dates import divide
 from gantline.traces.trace import Trace
 

@@ -11,7 +11,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from gantline.core.errors import UsageError
-from gantline.core.units import human_seconds
+from gantline.core.fields import human_seconds
 from gantline.traces.trace import Trace
 
 QUANTILES = (0.0, 0.05, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99, 1.0)

@@ -14,7 +14,7 @@ import polars.selectors as cs
 from polars.io.plugins import register_io_source
 
 from gantline.core.errors import NotFoundError, UsageError
-from gantline.core.plain_text import FORMULA, NUMBER
+from gantline.core.fields import FORMULA, NUMBER
 
 FORMATS = (".csv", ".csv.gz", ".jsonl", ".jsonl.gz", ".ndjson", ".ndjson.gz", ".parquet")
 

@@ -134,7 +134,7 @@ class Training(Rank):
         self.after_terms: list[Callable[[], object]] = []
         self.made = 0  # steps by this process
         self._plan, self._batch = BatchPlan(1), 1
-        self._told_at = time.monotonic()
+        self._reported_at = time.monotonic()
         self._busy, self._samples = 0.0, 0.0
         super().__init__(member, gang, sum_over_ranks, save_every, interval)
 
@@ -207,11 +207,11 @@ class Training(Rank):
         self.trial.note(self.made)
         self._samples += self.step_samples
         now = time.monotonic()
-        if self.orders.wire and now - self._told_at >= self._interval / 2:
+        if self.orders.wire and now - self._reported_at >= self._interval / 2:
             self.tell_progress(now)
 
     def tell_progress(self, now: float) -> None:
         noise = {"gradient_square": self.noise.square, "gradient_variance": self.noise.variance} if self.noise.is_known else {}
         speed = self._samples / self._busy if self._busy > 0 else None
         self.report(step=self.step, done=self.done, total=self.total, batch=self._batch, throughput=speed, **noise)
-        self._busy, self._samples, self._told_at = 0.0, 0.0, now
+        self._busy, self._samples, self._reported_at = 0.0, 0.0, now

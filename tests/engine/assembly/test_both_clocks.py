@@ -11,7 +11,7 @@ from gantline.core.cluster_spec import parse_cluster
 from gantline.core.errors import GantlineError
 from gantline.core.inputs import Use
 from gantline.engine.assembly.from_trace import assemble
-from gantline.engine.assembly.rules import RunRules
+from gantline.engine.assembly.run_rules import RunRules
 from gantline.engine.assembly.spec import OPTIONS, RunSpec
 from gantline.engine.engine import Engine
 from gantline.live.scheduler.setup import ONLY_SIMULATED, Setup, make_loop

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
+from tests.jobs import job_row
 
 from gantline import Policy, simulate
 from gantline.core.errors import UsageError
@@ -28,12 +29,8 @@ class Curious(Policy):
         return Plan.rank(snapshot.jobs.arrival)
 
 
-def job(name: str, **more: Any) -> dict[str, Any]:
-    return {"job": name, "arrival": 0.0, "duration": 100.0, "gpus": 1} | more
-
-
 def test_a_policy_reads_costs_prices_bounds_delays_and_reservations_in_its_snapshot() -> None:
-    policy, jobs = Curious(), [job("a", type="v100", reserved="v100:1"), job("b", reserved="")]
+    policy, jobs = Curious(), [job_row("a", type="v100", reserved="v100:1"), job_row("b", reserved="")]
     simulate(jobs, "v100:1x2", policy, costs="start=5,resize=7", min_run=60, latency=2, prices="v100=0.5")
     facts, reserved = policy.seen[0]
     assert facts == Facts(Costs(start=5.0, resize=7.0), 60.0, 2.0, {"v100": 0.5})

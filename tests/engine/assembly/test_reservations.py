@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from tests.jobs import held_by
 
 from gantline.core.errors import TraceError
 from gantline.simulator.run import Run
 from gantline.simulator.simulate import simulate
 from gantline.traces.files.profiles import MADE_UP
-from gantline.traces.trace import Trace
 
 
 def job(name: str, arrival: float, **cells: Any) -> dict[str, Any]:
@@ -18,11 +18,11 @@ def job(name: str, arrival: float, **cells: Any) -> dict[str, Any]:
 
 
 def run(*jobs: dict[str, Any], policy: str = "sia", cluster: str = "slow:1x4,fast:1x4", **options: Any) -> Run:
-    return simulate(Trace.from_records(jobs), cluster, policy, **options)
+    return simulate(jobs, cluster, policy, **options)
 
 
 def spells(found: Run, name: str) -> list[tuple[float, float, str, int]]:
-    mine = found.allocations.filter(found.allocations["job"] == name).sort("start")
+    mine = held_by(found, name).sort("start")
     return list(zip(mine["start"].to_list(), mine["end"].to_list(), mine["type"].to_list(), mine["gpus"].to_list()))
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.jobs import job_row
 
 from gantline.cli.options import RunOptions
 from gantline.cli.simulate import SingleRunOptions
@@ -26,7 +27,7 @@ from gantline.lab.experiment.trace_source import TraceSource
 from gantline.policies.placement.rules import find_placement
 from gantline.simulator.simulate import simulate
 
-JOBS = [{"job": "a", "arrival": 0, "gpus": 1, "duration": 100}, {"job": "b", "arrival": 0, "gpus": 2, "duration": 50}]
+JOBS = [job_row("a"), job_row("b", 2, 50)]
 
 
 def test_an_option_is_one_line_and_stands_everywhere() -> None:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from gantline.core.cluster_spec import parse_cluster
-from gantline.engine.assembly.load import submissions
+from gantline.engine.assembly.from_trace import submissions
 from gantline.engine.assembly.spec import RunSpec
 from gantline.policies.registry import make_policy
 from gantline.simulator.replay import RunRecord, read_record, record_lines, replay

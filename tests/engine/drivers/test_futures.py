@@ -1,4 +1,4 @@
-"""Futures that count devices are those of the engine, job by job and to the last digit, wherever they are counted at all."""
+"""Futures on records are those of the engine, job by job and to the last digit."""
 
 from __future__ import annotations
 
@@ -13,12 +13,11 @@ from gantline.core.inputs import Submit
 from gantline.core.policy import OrderPolicy
 from gantline.core.snapshot import Snapshot
 from gantline.core.snapshot_json import decode_snapshot
-from gantline.engine.assembly.rules import RunRules
+from gantline.engine.assembly.run_rules import RunRules
 from gantline.simulator.roll_forward import RollForward
 from gantline.simulator.rollout import Candidate, rollout
 from gantline.simulator.simulate import simulate
 from gantline.traces.files.policies import load_policy
-from gantline.traces.trace import Trace
 
 ORDERS = {
     "fifo": {},
@@ -62,27 +61,36 @@ def whole_work(snapshot: Snapshot, seed: int, futures: int = 3) -> Floats:
 
 def check(snapshot: Snapshot, name: str, settings: dict[str, Any], work: Floats, **how: Any) -> None:
     policy = load_policy(name.split()[0], settings)
-    counted = rollout(snapshot, policy, draws=work, **how)[0]
-    assert counted.counted, name
-    engine = RollForward(snapshot, policy, RunRules.at(snapshot))
+    quick = rollout(snapshot, policy, draws=work, **how)[0]
+    assert quick.on_records, name
+    engine = RollForward(snapshot, policy, RunRules.at(snapshot, how.get("placement")))
     inputs = [list(how["newcomers"](np.random.default_rng(0)))] * len(work) if "newcomers" in how else [[]] * len(work)
-    for line, start, finish, events in zip(work, counted.start, counted.finish, inputs):
+    for line, start, finish, events in zip(work, quick.start, quick.finish, inputs):
         plain = engine.roll(line, how.get("until", np.inf), events)
         assert finish.tolist() == plain.finish.tolist(), name
         assert start.tolist() == plain.start.tolist(), name
 
 
-@pytest.mark.parametrize("more", [{}, {"round": 60.0}, {"regime": "blox", "round": 300.0}], ids=["events", "rounds", "blox"])
+COSTS = {"costs": {"start": 10.0, "resume": 30.0, "move": 40.0, "doubling": 2.0}, "min_run": 200.0}
+
+
+@pytest.mark.parametrize("more", [{}, {"round": 60.0}, COSTS, COSTS | {"round": 60.0}], ids=["events", "rounds", "costs", "both"])
 @pytest.mark.parametrize("name", ORDERS)
-def test_counted_futures_are_those_of_the_engine(name: str, more: dict[str, Any]) -> None:
-    settings = {key: value for key, value in ORDERS[name].items() if not (more.get("regime") == "blox" and key == "backfill")}
+def test_futures_on_records_are_those_of_the_engine(name: str, more: dict[str, Any]) -> None:
     for seed in range(4):
         snapshot = instant(seed, waiting=30 if seed else 4, **more)
-        check(snapshot, name, settings, whole_work(snapshot, seed))
+        check(snapshot, name, ORDERS[name], whole_work(snapshot, seed))
+
+
+@pytest.mark.parametrize("more", [{}, COSTS], ids=["free", "costs"])
+@pytest.mark.parametrize("name", ["fifo", "srtf", "srsf"])
+def test_gangs_that_are_placed_together_run_on_records_too(name: str, more: dict[str, Any]) -> None:
+    snapshot = instant(6, **more)
+    check(snapshot, name, {}, whole_work(snapshot, 6), placement="consolidated")
 
 
 @pytest.mark.parametrize("more", [{}, {"round": 60.0}], ids=["events", "rounds"])
-def test_levels_are_counted_too(more: dict[str, Any]) -> None:
+def test_levels_are_reached_on_records_too(more: dict[str, Any]) -> None:
     snapshot = instant(9, **more)
     check(snapshot, "tiresias", {}, whole_work(snapshot, 9))
 
@@ -104,12 +112,6 @@ def test_newcomers_enter_both_alike(name: str) -> None:
         check(snapshot, name, {}, whole_work(snapshot, 5, 2), newcomers=newcomers)
 
 
-@pytest.mark.parametrize("name", ["srtf", "las"])
-def test_costs_and_minimum_runs_count_where_all_gangs_are_of_one_size(name: str) -> None:
-    snapshot = instant(2, sizes=(4,), costs={"start": 10.0, "resume": 30.0, "move": 40.0}, min_run=200.0)
-    check(snapshot, name, {}, whole_work(snapshot, 2))
-
-
 @dataclass(frozen=True)
 class BySize(OrderPolicy):
     """A key in Python that can be read."""
@@ -120,25 +122,25 @@ class BySize(OrderPolicy):
         return snapshot.jobs.remaining * 2.0 + 100.0 * snapshot.jobs.gpus
 
 
-def test_a_key_that_can_be_read_is_counted_too() -> None:
+def test_a_key_that_can_be_read_runs_on_records_too() -> None:
     snapshot = instant(4, round=60.0)
     work = whole_work(snapshot, 4)
-    counted = rollout(snapshot, BySize(), draws=work)[0]
-    assert counted.counted
+    quick = rollout(snapshot, BySize(), draws=work)[0]
+    assert quick.on_records
     plain = RollForward(snapshot, BySize(), RunRules.at(snapshot))
-    assert [plain.roll(line).finish.tolist() for line in work] == counted.finish.tolist()
+    assert [plain.roll(line).finish.tolist() for line in work] == quick.finish.tolist()
 
 
 @pytest.mark.parametrize(
     ("name", "more", "why"),
     [
-        ("srtf", {"costs": {"start": 10.0, "resume": 30.0, "move": 40.0}}, "which devices a gang keeps tells what it pays"),
+        ("srtf", {"regime": "blox", "round": 300.0}, "evictions that turn out useless are kept"),
         ("gavel.max_min_fairness", {}, "it remembers"),
         ("afs", {}, "it is no order"),
     ],
 )
-def test_what_counting_cannot_tell_is_left_to_the_engine(name: str, more: dict[str, Any], why: str) -> None:
-    assert not rollout(instant(3, 3, 6, **more), name)[0].counted, why
+def test_what_records_cannot_represent_is_left_to_the_engine(name: str, more: dict[str, Any], why: str) -> None:
+    assert not rollout(instant(3, 3, 6, **more), name)[0].on_records, why
 
 
 @pytest.mark.parametrize("limit", ["load-limit:1.0", "load-limit:1.4"])
@@ -154,7 +156,7 @@ def test_an_admission_limit_lets_in_whom_the_simulator_lets_in(policy: str, limi
         }
         for k in range(40)
     ]
-    run = simulate(Trace.from_records(rows), "2x4", policy, round=60.0, admission=limit)
+    run = simulate(rows, "2x4", policy, round=60.0, admission=limit)
     finish = {row["job"]: row["finish"] for row in run.jobs.to_dicts()}
     here = [{"id": row["job"], "arrival": 0, "gpus": row["gpus"], "estimate": row["duration"]} for row in rows[:20]]
     snapshot = decode_snapshot({"now": 0, "round": 60.0, "cluster": "2x4", "jobs": here})

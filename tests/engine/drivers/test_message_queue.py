@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gantline.engine.drivers.live import Message, MessageQueue
+from gantline.live.wall_time import Message, MessageQueue
 
 
 class Still:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from tests.engine.states import engine_of
+from tests.jobs import job_row
 
 from gantline.core.columns import Job
 from gantline.core.phases import Phase
@@ -39,7 +40,7 @@ class ScriptedExecutor:
 
 def restarted(*reports: Report) -> tuple[Simulation, ScriptedExecutor]:
     """Job 0 runs on both devices, job 1 waits; then the loop is made anew."""
-    jobs = [{"job": "a", "arrival": 0.0, "gpus": 2, "duration": 100.0}, {"job": "b", "arrival": 0.0, "gpus": 2, "duration": 50.0}]
+    jobs = [job_row("a", 2), job_row("b", 2, 50.0)]
     engine = engine_of(jobs, "1x2")
     engine.policy = make_policy("fifo")
     engine.order_only = True

@@ -6,13 +6,14 @@ import random
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.examples import FEWER
+from tests.jobs import job_row
 from tests.simulator.workloads import Workload, workloads
 
 from gantline.core.cluster import Node
 from gantline.core.columns import Job
-from gantline.core.errors import RefusedError
 from gantline.core.inputs import NodeEvent
 from gantline.lab.conformance.scenarios import some_jobs
 from gantline.policies.registry import make_policy
@@ -83,8 +84,7 @@ def both(*what: Any, **options: Any) -> tuple[Run, Run]:
 
 
 def assert_same(jobs: Any, *what: Any, **options: Any) -> None:
-    trace = jobs if isinstance(jobs, Trace) else Trace.from_records(jobs)
-    virtual, acknowledged = both(trace, *what, **options)
+    virtual, acknowledged = both(jobs, *what, **options)
     assert acknowledged.jobs.write_csv() == virtual.jobs.write_csv()
     assert charged(acknowledged) == charged(virtual)
     assert acknowledged.tables.F[Job.GPUTIME].tolist() == virtual.tables.F[Job.GPUTIME].tolist()
@@ -104,7 +104,7 @@ def test_jobs_with_alternatives(policy: str) -> None:
     assert_same(jobs, "2x8,cpu:2x0/8c", policy, costs="resume=3,move=2")
 
 
-@settings(max_examples=settings().max_examples // 3)
+@FEWER
 @given(
     workload=workloads(whole=False),
     policy=st.sampled_from(["fifo", "srtf", "las", "tiresias", "fair-share", "drf-sjf"]),
@@ -122,7 +122,7 @@ def world_with_windows(seed: int) -> tuple[list[dict[str, Any]], str, str, dict[
     for number in range(draw.randint(1, 6)):
         arrival += draw.choice([0.0, 0.0, 10.0, 50.0])
         gpus, length = draw.choice([1, 1, 2]), float(draw.choice([10, 50, 100, 100, 200]))
-        jobs.append({"job": f"j{number}", "arrival": arrival, "gpus": gpus, "min_gpus": gpus, "max_gpus": gpus, "duration": length})
+        jobs.append(job_row(f"j{number}", gpus, length, at=arrival, min_gpus=gpus, max_gpus=gpus))
     windows, start = [], float(draw.choice([0, 50, 100]))
     for number in range(draw.randint(1, 3)):
         length = draw.choice([50, 100])
@@ -151,7 +151,7 @@ def test_windows_at_round_numbers() -> None:
 @pytest.mark.parametrize("policy", ["las", "tiresias"])
 def test_a_stop_keeps_what_was_attained(policy: str) -> None:
     """Four jobs on two devices take turns; a stop that erased service would let the first two run through."""
-    jobs = [{"job": f"j{k}", "arrival": 10.0 * k, "gpus": 1, "duration": 400.0 - 30.0 * k} for k in range(4)]
+    jobs = [job_row(f"j{k}", 1, 400.0 - 30.0 * k, at=10.0 * k) for k in range(4)]
     settings = {"limits": (100.0,)} if policy == "tiresias" else {}
     virtual, acknowledged = both(jobs, "1x2", policy, settings=settings)
 
@@ -159,9 +159,3 @@ def test_a_stop_keeps_what_was_attained(policy: str) -> None:
     assert acknowledged.summary["decisions"] <= virtual.summary["decisions"]
     if policy == "las":
         assert acknowledged.jobs["finish"].to_list() == [720.0, 710.0, 680.0, 640.0]
-
-
-@pytest.mark.parametrize(("regime", "policy"), [("gavel", "gavel.fifo"), ("irfsim", "drf")])
-def test_an_imitation_has_no_executor_and_says_so(regime: str, policy: str) -> None:
-    with pytest.raises(RefusedError, match="nothing like --executor"):
-        simulate([{"job": "a", "arrival": 0.0, "gpus": 1, "duration": 10.0}], "1x1", policy, regime=regime, executor="acknowledged")

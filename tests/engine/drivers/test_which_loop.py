@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gantline import OrderPolicy, Plan, Snapshot, Trace, simulate
+from gantline import OrderPolicy, Plan, Snapshot, simulate
 from gantline.cli.main import main
 from gantline.core.inputs import NodeEvent
 
@@ -78,11 +78,11 @@ RUNS: dict[str, tuple[Any, dict[str, Any], str, str]] = {
     "levels on events": (Keyed(levels), {"round": None}, "questions", "levels and no valid_until"),
     "a loop over jobs": (Keyed(lambda s: [float(g) for g in s.jobs.gpus]), {}, "questions", "its key takes a loop over jobs"),
     "a mistake": (Keyed(lambda s: s.jobs.arrival / s.no_such_thing), {}, "steps", "must be asked for whole plans"),
-    "a decide()": (Planning(), {}, "questions", "a decide() of its own"),
-    "an inherited by_key()": (AlsoPlans(), {}, "questions", "a decide() of its own"),
+    "a decide()": (Planning(), {}, "steps", "a decide() of its own"),
+    "an inherited by_key()": (AlsoPlans(), {}, "steps", "a decide() of its own"),
     "a fixed time": (type("At", (Keyed,), {"valid_until": lambda self, snapshot: 90.0})(), {}, "questions", "its valid_until()"),
     "instants of its own": (Soon(lambda s: s.jobs.attained), {"round": None}, "questions", "its valid_until() names instants"),
-    "backfilling on types": ("fifo", {"settings": {"backfill": "easy"}, "cluster": "a:1x3,b:1x3"}, "steps", "asked for whole plans"),
+    "backfilling on types": ("fifo", {"settings": {"backfill": "easy"}, "cluster": "a:1x3,b:1x3"}, "steps", "several device types"),
     "plans": ("fair-share", {}, "steps", "the policy makes plans"),
     "an executor": ("srtf", {"executor": "acknowledged"}, "steps", "an executor acknowledges"),
     "nodes": ("srtf", {"node_events": [NodeEvent(30.0, "node0", "drain")]}, "steps", "nodes change"),
@@ -101,7 +101,7 @@ def test_a_run_says_which_loop_it_took_and_why_no_faster_one(name: str) -> None:
     policy, options, loop, why = RUNS[name]
     options = {"trace": JOBS, "cluster": "2x4", "round": 60.0, **options}
     trace, cluster = options.pop("trace"), options.pop("cluster")
-    summary = simulate(Trace.from_records(trace), cluster, policy, **options).summary
+    summary = simulate(trace, cluster, policy, **options).summary
     assert summary["loop"] == loop
     assert why in next(reversed(summary["loop_refused"].values()), "")
     assert bool(summary["loop_refused"]) == (loop != "records")

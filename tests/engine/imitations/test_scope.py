@@ -5,11 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import MISSING, Field, dataclass, fields
+from functools import partial
 from importlib import import_module
 from typing import Any
 
 import pytest
-from tests.engine.imitations.small_worlds import make_worlds
+from tests.records.runs import recorded_runs
+from tests.records.worlds import make_worlds
 
 from gantline.core.errors import GantlineError, RefusedError
 from gantline.core.inputs import NodeEvent
@@ -25,13 +27,14 @@ from gantline.systems.gavel.policies.policy import GavelPolicy
 from gantline.systems.pollux.policies import Pollux
 
 WORLDS = registry.imitated_regimes()
+HOMES = {(run.regime, run.policy): run.world for run in recorded_runs()}
 #: words of parameters; numbers and flags are changed as their type allows
 OTHER: dict[str, Any] = {
     "compat": {"edf": "elasticflow", "elasticflow": "elasticflow", "shockwave": "shockwave", "tiresias": "blox"},
     "fit": {"pollux": "artifact"},
     "overhead": "none", "admission": "single", "spare_order": "artifact", "judge": "slot", "scale_limit": "table", "layout": "packed",
     "misfit": "stop", "weights": ("ann=2",), "limits": (60.0,), "sample": (1.0,), "tie": "efficient", "alpha": 0.25,
-    "entities": "u=2:fairness", "owner": "queue", "prices": "v100=2,k80=1", "placement": "fast", "move_cost": "5",
+    "entities": "production=2:fairness,research=1", "owner": "queue", "prices": "v100=2,k80=1", "placement": "fast", "move_cost": "5",
     "futures": "told", "seats": "spread", "stragglers": "keep", "payment": "floor", "of_app": "best", "profiling": 0.5, "table": "x.csv",
     "interference": 0.5, "f": 0.5, "size": 8, "generations": 3, "window": 6, "beat": 4,
     "reserved": {"gaia": 2, "sia": "a"}, "service": {"las": "gpu-time", "tiresias": "time"}, "backfill": "skip",
@@ -75,7 +78,13 @@ FILES = {
 
 @pytest.fixture(scope="module")
 def worlds(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Callable[..., Run]]:
-    return make_worlds(tmp_path_factory.mktemp("worlds"))
+    """The worlds of the records with a few of their jobs, each regime under its name."""
+    made = make_worlds(tmp_path_factory.mktemp("worlds"), most=12)
+
+    def run(regime: str, policy: Any, settings: dict[str, Any], **more: Any) -> Run:
+        return made[HOMES.get((regime, policy), regime)](policy, settings, **more)
+
+    return {regime: partial(run, regime) for regime in WORLDS}
 
 
 def scope_of(regime: str) -> Scope:
@@ -228,7 +237,7 @@ def test_a_class_derived_from_a_policy_is_refused_and_not_replaced_by_it(regime:
 
 def test_gavels_simulator_asks_for_shares_and_not_for_decisions(worlds: dict[str, Callable[..., Run]]) -> None:
     assert issubclass(MyShares, GavelPolicy)
-    assert worlds["gavel"](MyShares(), {}).summary["completed"] == 4
+    assert worlds["gavel"](MyShares(), {}).summary["completed"] == 12
     with pytest.raises(RefusedError, match=r"decide\(\) of class 'MyTurns' would not be called"):
         worlds["gavel"](MyTurns(), {})
 

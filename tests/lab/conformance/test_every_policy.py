@@ -1,7 +1,7 @@
 """One matrix for every policy that is registered: the rules for policies, taking over a live scheduler, and what a question, a queue's
 limit, a resize or a placement asks of whichever policy decides. Both clocks are compared here by the rules, and in `tests/records`.
 
-At every change each policy takes over and goes through one of the checks, and the first of each family through one story of the rules;
+At every change each policy takes over and goes through one of the checks, and the first of each family through one scenario of the rules;
 `make test-long` takes every policy through all of them. A policy that is registered is here by itself.
 """
 
@@ -16,11 +16,10 @@ from typing import Any
 import numpy as np
 import pytest
 from tests.engine.held import held, most_held
-from tests.live.specs import ended, running, shell
+from tests.live.specs import must_succeed, running, shell, submit
 from tests.systems.gavel.tiny_world import table, trace
 
-from gantline.core.facts import Facts
-from gantline.core.grid import PowerGrid, Signal
+from gantline.core.facts import Facts, PowerGrid, Signal
 from gantline.core.inputs import Action, JobRequest, Submit
 from gantline.core.snapshot_json import decode_snapshot
 from gantline.lab.conformance import check_policy, suite
@@ -31,9 +30,9 @@ from gantline.live.scheduler.scheduler import Scheduler
 from gantline.live.store.records import MemoryStore
 from gantline.models.sharing.throughput_model import ThroughputModel
 from gantline.models.sharing.throughput_table import ThroughputTable
+from gantline.models.uncertainty import Uncertainty
 from gantline.policies.registry import make_policy, policy_names
 from gantline.simulator.simulate import simulate
-from gantline.simulator.uncertainty import Uncertainty
 
 POLICIES = [name for name in policy_names() if name != "recorded"]  # that one decides in an imitation only
 NOT_LIVE = ("gaia", "carbonscaler")  # need the carbon intensity of the grid, which a live service does not read
@@ -54,7 +53,7 @@ ROWS: list[tuple[str, dict[str, Any]]] = [
 ]
 PACKED = tuple(name for name in POLICIES if "pairs" in make_policy(name).needs)
 GAVEL = tuple(name for name in POLICIES if name.startswith("gavel.") and name not in PACKED)
-FAMILIES = (  # relatives decide by the same code but for one function; the first is told all stories of the long run, the others share
+FAMILIES = (  # relatives decide by the same code but for one function; the first is told all scenarios of the long run, the others share
     # them. At every change the first stands for its family here, and the other checks and the records take each of them
     ("srtf", "sjf", "srsf", "smallest"),
     ("drf", "drf-ext", "drf-fifo", "drf-sjf", "es", "fs"),
@@ -65,8 +64,8 @@ FAMILIES = (  # relatives decide by the same code but for one function; the firs
     tuple(sorted(GAVEL, key=lambda name: name != "gavel.finish_time_fairness_perf")),
     tuple(sorted(PACKED, key=lambda name: name != "gavel.max_min_fairness_packed")),
 )
-SHARES = 11  # one story each: at every change the first of each family goes through one; `--long` tells them all
-FAULTY = 10  # stories of a faulty world; each policy lives through one, at every change a tenth of the policies through others each
+SHARES = 11  # one scenario each: at every change the first of each family goes through one; `--long` tells them all
+FAULTY = 10  # scenarios of a faulty world; each policy lives through one, at every change a tenth of the policies through others each
 EVEN = Signal((100.0,), step=200.0)  # a grid on which waiting saves nothing
 JOBS = trace(("big", 400.0, 0.0), ("small", 300.0, 0.0), ("big", 200.0, 10.0), ("small", 90.0, 40.0), ("big", 60.0, 200.0))
 PRESENT = {
@@ -82,8 +81,8 @@ PRESENT = {
 
 @cache
 def speeds_of_pairs() -> ThroughputModel:
-    """Any two jobs of the stories together do eight tenths each."""
-    told = [job for story in scenarios() for job in story.jobs]
+    """Any two jobs of the scenarios together do eight tenths each."""
+    told = [job for scenario in scenarios() for job in scenario.jobs]
     told += [job for seed in range(FAULTY) for job in some_jobs(f"faults {seed}")]
     jobs = {job["job"]: job["gpus"] for job in told} | {f"equal-{k}": 2 for k in range(9)}
     rows = {f"('any', {n})": {"null": 1.0, f"('any', {n})": [0.8, 0.8]} for n in sorted(set(jobs.values()))}
@@ -105,7 +104,7 @@ def test_it_keeps_every_rule(name: str, settings: dict[str, Any], monkeypatch: p
     share = scenarios()[(place or number) % SHARES :: SHARES]
     monkeypatch.setattr(suite, "scenarios", lambda: share)
     turn, rest = divmod(number, FAULTY)
-    monkeypatch.setattr(suite, "_FAULTY_STORIES", (turn,) if rest == 0 else ())
+    monkeypatch.setattr(suite, "_FAULTY_SCENARIOS", (turn,) if rest == 0 else ())
     report = check_policy(name, settings, performance=speeds_of_pairs() if name in PACKED else None)
     assert report.passed, f"\n{report}"
 
@@ -128,8 +127,8 @@ def test_it_takes_over_and_serves_the_queue(scheduler: Scheduler, policy: str) -
     """One scheduler, two clocks: each drives real processes."""
     scheduler.use(policy, BRIEF.get(policy, {}))
     lost = scheduler.view().counters["lost_turns"]
-    (job,) = scheduler.submit(shell("true", gpus=2, estimate=60.0))
-    assert ended(scheduler, job) == ["succeeded"]
+    job = submit(scheduler, "true", gpus=2, estimate=60.0)
+    must_succeed(scheduler, job)
     assert scheduler.view().counters["lost_turns"] == lost, scheduler.view().incidents[-1]
 
 

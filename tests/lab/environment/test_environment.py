@@ -15,9 +15,9 @@ from gymnasium.utils.env_checker import check_env
 
 import gantline
 from gantline.core.errors import GantlineError
-from gantline.core.objective import Objective
 from gantline.lab.environment import CLUSTER_FEATURES, JOB_FEATURES, ClusterEnv, make_vec
 from gantline.lab.report.metrics.measure import ended_run
+from gantline.simulator.objective import Objective
 from gantline.traces.trace import Trace
 
 SETTINGS = {"jobs": 30, "gpus": 16, "load": 1.5}

@@ -22,8 +22,6 @@ LEARNED = str(FOLDER / "learned.yaml")
 @pytest.fixture(scope="module")
 def train() -> ModuleType:
     spec = importlib.util.spec_from_file_location("learned_train", FOLDER / "train.py")
-    assert spec is not None
-    assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
@@ -36,7 +34,7 @@ def test_the_policy_decides_in_a_run_as_it_did_in_the_environment(train: ModuleT
     assert train.play(weights, seed) == pytest.approx(-ours / fifo)
 
 
-def test_it_conforms(one_story: None) -> None:
+def test_it_conforms(one_scenario: None) -> None:
     report = check_policy(load_policy(LEARNED), limit=2.0)
     assert [finding.message for finding in report.findings if finding.result == "FAILED"] == []
     assert report.passed

@@ -201,7 +201,6 @@ def test_time_limits_are_estimates(tmp_path: Path) -> None:
 
 def test_what_really_happened_is_measured_like_a_run(tmp_path: Path) -> None:
     found = history_of(Trace.load(log(tmp_path, wait=5)), parse_cluster("1x4"))
-    assert found is not None
     numbers = measure(found)
     assert numbers["jct_mean"] == pytest.approx(sum(100 * i + 105 - 10 * i for i in range(12)) / 12)
     assert numbers["makespan"] == 1205.0

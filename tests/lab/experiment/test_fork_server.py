@@ -98,7 +98,6 @@ def test_a_worker_at_work_ends_soon_after_its_sweep_was_killed(several: bool, tm
         f"Starter(several={several}).start().exchange(json.dumps(Task(setting, 'a' * 64, '.').to_dict()))\n"
     )
     with subprocess.Popen([sys.executable, "-c", sweep], cwd=tmp_path, stderr=subprocess.PIPE) as running:
-        assert running.stderr is not None
         worker = os.pidfd_open(int(running.stderr.readline()))  # what a policy prints
         running.kill()
     assert select.select([worker], [], [], 300)[0]

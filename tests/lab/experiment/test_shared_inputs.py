@@ -43,8 +43,6 @@ def test_a_result_from_afar_is_the_one_that_is_made_here(setting: Setting, tmp_p
         take_in(result, tmp_path / "sent")
     assert sorted(one.name for one in (tmp_path / "sent").iterdir()) == sorted(one.name for one in (tmp_path / "here").iterdir())
     here, sent = (read_record(tmp_path / name, key) for name in ("here", "sent"))
-    assert here is not None
-    assert sent is not None
     assert here.jobs().equals(sent.jobs())
     assert here.measures == sent.measures
     assert _without_times(here.summary) == _without_times(sent.summary)

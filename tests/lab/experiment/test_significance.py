@@ -23,7 +23,6 @@ def test_holm_by_hand() -> None:
 def test_the_seeds_that_are_said_to_be_needed_tell_the_change_four_times_in_five() -> None:
     """By simulation: a change of 0.1 that varies by 0.15 from seed to seed, in a table of five comparisons."""
     count = seeds_needed(0.1, 0.15, 0.95, 5)
-    assert count is not None
     drawn = np.random.default_rng(0).normal(0.1, 0.15, (4000, count))
     told = stats.ttest_1samp(drawn, 0.0, axis=1).pvalue < 0.05 / 5
     assert 0.76 < told.mean() < 0.84
@@ -31,9 +30,6 @@ def test_the_seeds_that_are_said_to_be_needed_tell_the_change_four_times_in_five
 
 def test_more_comparisons_and_a_smaller_change_need_more_seeds() -> None:
     few, many, small = seeds_needed(0.2, 0.1, 0.95, 1), seeds_needed(0.2, 0.1, 0.95, 15), seeds_needed(0.05, 0.1, 0.95, 1)
-    assert few is not None
-    assert many is not None
-    assert small is not None
     assert few < many < small
     assert seeds_needed(0.001, 1.0, 0.95, 1) is None
     assert seeds_needed(0.0, 1.0, 0.95, 1) is None

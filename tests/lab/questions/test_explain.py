@@ -8,15 +8,15 @@ import numpy as np
 import pytest
 
 from gantline.core.errors import NotFoundError
-from gantline.core.jobs_now import Jobs
 from gantline.core.policy import OrderPolicy
+from gantline.core.snapshot import Jobs
 from gantline.core.snapshot_json import decode_snapshot, encode_snapshot
 from gantline.lab.questions import explain, forecast
 from gantline.lab.questions.asked import answer
 from gantline.lab.questions.explain import submission
 from gantline.lab.questions.forecast import Setup
+from gantline.models.uncertainty import Uncertainty
 from gantline.policies.registry import make_policy
-from gantline.simulator.uncertainty import Uncertainty
 
 
 @dataclass(frozen=True)

@@ -13,9 +13,9 @@ from gantline.cli.main import main
 from gantline.core.errors import RefusedError
 from gantline.core.snapshot_json import decode_snapshot
 from gantline.lab.questions.asked import answer
+from gantline.lab.questions.newcomers import like_the_past
+from gantline.models.uncertainty import Uncertainty
 from gantline.policies.registry import make_policy
-from gantline.simulator.newcomers import like_the_past
-from gantline.simulator.uncertainty import Uncertainty
 
 PAST = [{"job": str(k), "arrival": 20.0 * k, "gpus": 2, "duration": 10.0, "user": "ann"} for k in range(12)]  # half of the machine's time
 NOW = {"now": 1000, "cluster": "1x2", "jobs": [{"id": "long", "gpus": 2, "estimate": 400, "service": 0, "devices": [0, 1]}]}

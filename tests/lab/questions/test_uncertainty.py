@@ -7,7 +7,7 @@ import pytest
 
 from gantline.core.errors import UsageError
 from gantline.core.snapshot_json import decode_snapshot
-from gantline.simulator.uncertainty import FEWEST, Uncertainty
+from gantline.models.uncertainty import FEWEST, Uncertainty
 
 
 def draws(uncertainty, count=4000, **job):

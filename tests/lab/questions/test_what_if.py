@@ -13,9 +13,9 @@ from gantline.lab.questions import what_if
 from gantline.lab.questions.calibration import Forecasting, calibration, check_forecasts, learn
 from gantline.lab.questions.forecast import UNSTRETCHED, Forecast, Setup, forecast
 from gantline.lab.questions.past import changed, like_it, measured, past_what_if, resampled
+from gantline.models.uncertainty import Uncertainty
 from gantline.policies.registry import make_policy
 from gantline.simulator.simulate import simulate
-from gantline.simulator.uncertainty import Uncertainty
 from gantline.traces.trace import Trace
 
 SURE = Setup(uncertainty=Uncertainty(sigma=0.0), samples=1)

@@ -8,16 +8,16 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
-from tests.live.specs import running, shell, until
+from tests.live.specs import running, submit, until
 
 from gantline.core.plan import Plan
 from gantline.core.snapshot import Snapshot
 from gantline.core.snapshot_json import decode_snapshot
-from gantline.engine.drivers.live import Message
 from gantline.lab.questions.forecast import Setup, forecast
 from gantline.live.service.access import Caller, Role
 from gantline.live.service.context import Context, Service
 from gantline.live.service.questions import explain_now
+from gantline.live.wall_time import Message
 from gantline.policies.fifo import Fifo
 from gantline.simulator import roll_forward
 
@@ -60,8 +60,8 @@ def test_futures_share_one_decoding_and_need_no_decision_in_python(monkeypatch: 
 def test_what_is_known_is_told_while_the_scheduler_is_busy(tmp_path: Path) -> None:
     busy, go = threading.Event(), threading.Event()
     with running(tmp_path, "cpu:1") as scheduler:
-        (first,) = scheduler.submit(shell("sleep 1000"))
-        ids = [first, *(scheduler.submit(shell("true"))[0] for _ in range(3))]
+        first = submit(scheduler, "sleep 1000")
+        ids = [first, *(submit(scheduler, "true") for _ in range(3))]
         until(lambda: [scheduler.view().jobs[id].reason for id in ids[1:]] == ["resources", "blocked", "blocked"])
         scheduler.post(Message(call=lambda: (busy.set(), go.wait(60.0))[0]))
         assert busy.wait(60.0)

@@ -9,9 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.lab.report.example_runs import example_run, job_rows
 
-from gantline.lab.report.frames import completed
+from gantline.lab.report.frames import completed, jobs_of_frame
 from gantline.lab.report.metrics import bounded_slowdown, cdf, distribution, makespan
-from gantline.simulator.run_columns import jobs_of_frame
 
 times = st.lists(st.floats(0, 1e6), min_size=1, max_size=50)
 

@@ -6,9 +6,9 @@ import polars as pl
 import pytest
 
 import gantline
-from gantline.core.objective import WORDS
 from gantline.lab.report.metrics import measure
 from gantline.lab.report.metrics.measure import ended_run
+from gantline.simulator.objective import WORDS
 
 
 def a_run(**options: object) -> gantline.Run:

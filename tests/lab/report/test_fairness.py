@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.lab.report.example_runs import example_run, job_rows
 
+from gantline.lab.report.frames import jobs_of_frame
 from gantline.lab.report.metrics import finish_time_fairness, jain_index, received_share
 from gantline.lab.report.metrics.fairness import present_over_life
-from gantline.simulator.run_columns import jobs_of_frame
 
 
 @given(st.lists(st.floats(0.1, 100), min_size=1, max_size=20))

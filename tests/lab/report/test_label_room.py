@@ -41,7 +41,6 @@ def test_many_long_names_are_readable_at_the_width_of_a_column() -> None:
     (axes,) = figure.axes
     assert not [text for text in axes.texts if text.get_text() and text.get_gid() == NAME_OF_A_POINT]
     legend = axes.get_legend()
-    assert legend is not None
     assert [text.get_text() for text in legend.get_texts()] == names
     box = legend.get_window_extent()
     assert box.x0 >= 0

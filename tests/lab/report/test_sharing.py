@@ -5,10 +5,10 @@ import polars as pl
 import pytest
 from tests.lab.report.example_runs import example_run, job_rows
 
-from gantline.core.areas import integral
 from gantline.lab.report.frames import ALLOCATIONS, EVENTS, SERIES, StoredRun
 from gantline.lab.report.metrics import held_over_time, progress_over_time
 from gantline.lab.report.metrics.fairness import _largest, machines, sharing
+from gantline.simulator.areas import integral
 
 
 def two_users() -> StoredRun:

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gantline.core.areas import integral
 from gantline.lab.report.metrics import busy_share
 from gantline.lab.report.metrics.columns import bin_means, time_mean
+from gantline.simulator.areas import integral
 from gantline.simulator.run_columns import SeriesColumns
 
 STAIRS = pl.DataFrame({"time": [0.0, 10.0, 30.0], "level": [1, 3, 0], "room": [4, 4, 4]})

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from rich.console import Console
 from tests.lab.report.example_runs import example_run
 
-from gantline.core.units import human_seconds
+from gantline.core.fields import human_seconds
 from gantline.lab.report.metrics import measure
 from gantline.lab.report.terminal import comparison, printable, progress_bar, run_summary, sparkline
 

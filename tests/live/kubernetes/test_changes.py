@@ -43,7 +43,6 @@ class Server:
         return copy.deepcopy(self.value)
 
     def _write(self, change: dict[str, Any]) -> None:
-        assert self.value is not None
         version = int(self.value["metadata"]["resourceVersion"])
         self.value = merged(self.value, change)
         self.value["metadata"]["resourceVersion"] = str(version + 1)

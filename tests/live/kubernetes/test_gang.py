@@ -9,9 +9,8 @@ import pytest
 from gantline.engine.executor import News
 from gantline.live.runners.kubernetes.access import ClusterAccess
 from gantline.live.runners.kubernetes.client import ApiClient
-from gantline.live.runners.kubernetes.gang import GangEnd, PodGang
-from gantline.live.runners.kubernetes.manifests import PodTerms
-from gantline.live.runners.kubernetes.pods_and_nodes import Pod, read_pod
+from gantline.live.runners.kubernetes.gang_lifecycle import GangEnd, PodGang
+from gantline.live.runners.kubernetes.pods_and_nodes import Pod, PodTerms, read_pod
 from gantline.live.runners.kubernetes.runner import KubernetesRunner
 
 
@@ -23,7 +22,7 @@ def test_a_folder_without_an_order_is_no_gang(tmp_path: Path) -> None:
     ended = PodGang("3", 4, tmp_path / "jobs" / "3" / "4", verdict=GangEnd(News.FAILED, 7, "why"))
     ended.write_end()
     runner = KubernetesRunner(tmp_path, ApiClient(ClusterAccess("http://127.0.0.1:9")), PodTerms("jobs", "home", ""), True, 300.0)
-    assert [(one.job, one.epoch, one.devices, one.is_over) for one in runner.roll_call()] == [
+    assert [(one.job, one.epoch, one.devices, one.is_over) for one in runner.adopt()] == [
         ("2", 1, ("n1:0", "n1:1"), False), ("3", 4, (), True),
     ]  # fmt: skip
 
@@ -53,5 +52,4 @@ def test_a_preempted_gang_has_finished_only_where_its_codes_cannot_mean_that_it_
     gang.verdict = end
     gang.write_end()
     read = PodGang.read("1", 1, tmp_path).verdict
-    assert read is not None
     assert read.news is news, "and a service that adopts it tells the same"

@@ -13,8 +13,7 @@ import pytest
 
 from gantline.engine.executor import Order, Verb
 from gantline.live.jobs.launch import Launch
-from gantline.live.runners.kubernetes.manifests import PodTerms, manifests
-from gantline.live.runners.kubernetes.pods_and_nodes import identity_of, read_pod
+from gantline.live.runners.kubernetes.pods_and_nodes import PodTerms, identity_of, manifests, read_pod
 from gantline.live.runners.runner_context import Task
 
 TERMS = PodTerms("jobs", "home1", "http://service:1", "python:3.12", "work")

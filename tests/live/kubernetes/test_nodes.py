@@ -11,7 +11,7 @@ from gantline.core.cluster import Cluster
 from gantline.live.runners.kubernetes.cluster_cache import ClusterCache
 from gantline.live.runners.kubernetes.pods_and_nodes import Pod, amount, read_node, read_pod, requests_of
 from gantline.live.runners.runner_events import NodeState
-from gantline.live.scheduler.node_watch import NodeWatch
+from gantline.live.scheduler.endings import NodeWatch
 
 
 def node(ready: str = "True", gpus: int = 4, labels: dict[str, str] | None = None, **spec: Any) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from gantline.core.errors import RefusedError
-from gantline.live.runners.kubernetes.workload_spec import asks_of, spec_of_workload
+from gantline.live.runners.kubernetes.workload_lifecycle import asks_of, spec_of_workload
 from gantline.live.runners.kubernetes.workloads import KINDS, Workload
 
 JOB, PYTORCH = KINDS[0], KINDS[1]

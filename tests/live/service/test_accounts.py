@@ -10,7 +10,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.live.service.conftest import LIMIT, Running, until
+from tests.live.service.asking import becomes, cancel, over, succeed
+from tests.live.service.conftest import Running, until
 
 from gantline.core.errors import NotFoundError, RefusedError
 from gantline.live.runners.local.isolation import Account, LocalAccounts
@@ -35,7 +36,7 @@ def shared() -> Iterator[Running]:
 
 def said(client: Client, command: str, **more: object) -> str:
     (job,) = client.submit(["sh", "-c", command], **more)
-    client.wait(job, timeout=LIMIT)
+    over(client, job)
     return "".join(client.logs(job)).strip()
 
 
@@ -71,8 +72,7 @@ def test_one_user_can_neither_read_nor_signal_what_is_anothers(shared: Running) 
     assert "hidden" not in told
     assert told.count("ermission denied") + told.count("not permitted") >= 6, told
     assert ann.job(job)["state"] == "running"
-    ann.cancel(job)
-    ann.wait(job, timeout=LIMIT)
+    cancel(ann, job)
 
 
 @root
@@ -102,7 +102,7 @@ def test_a_folder_that_the_account_may_not_enter_is_not_entered(shared: Running)
     hidden = shared.home.parent / "hidden"
     hidden.mkdir(mode=0o700, exist_ok=True)
     (job,) = shared.client("ann").submit(["true"], workdir=str(hidden))
-    (ended,) = shared.client().wait(job, timeout=LIMIT)
+    (ended,) = over(shared.client(), job)
     assert ended["state"] == "failed"
     assert "nobody cannot enter" in ended["why"]
 
@@ -129,7 +129,7 @@ def test_how_jobs_run_is_remembered_in_the_home(home: Home, monkeypatch: pytest.
     running = Running(Options(home)).start()
     client = running.client()
     client.cancel("1")
-    assert client.wait(waits, timeout=LIMIT)[0]["state"] == "succeeded"
+    succeed(client, waits)
     assert client.get("/v1/users")["run_as"] == "service"
     running.stop()
 
@@ -143,15 +143,14 @@ def test_a_waiting_job_without_an_account_is_held_until_there_is_one(home: Home)
     running.stop(drain=False)
     running = Running(Options(home, run_as="users")).start()
     client = running.client()
-    until(lambda: client.job(waits)["state"] == "held")
+    becomes(client, waits, "held")
     assert client.job(waits)["reason"] == "account"
     assert "has an account" in client.job(waits)["why"]
-    client.cancel(busy)
-    client.wait(busy, timeout=LIMIT)
+    cancel(client, busy)
     client.release(waits)
     assert client.job(waits)["state"] == "held"
     client.put("/v1/users/carla", {"account": "nobody"})
-    assert client.wait(waits, timeout=LIMIT)[0]["state"] == "succeeded"
+    succeed(client, waits)
     assert "".join(client.logs(waits)).strip() == str(Account.find("nobody").uid)
     running.stop()
 
@@ -166,11 +165,11 @@ def test_an_account_that_goes_while_a_job_waits_holds_the_job(home: Home) -> Non
     (waits,) = running.client("ann").submit(["true"])
     client.delete("/v1/users/ann")  # and no account has that name
     client.cancel(busy)
-    until(lambda: client.job(waits)["state"] == "held")
+    becomes(client, waits, "held")
     assert client.job(waits)["reason"] == "account"
     assert client.job(waits)["failures"] == 0
     client.put("/v1/users/ann", {"account": "nobody"})
-    assert client.wait(waits, timeout=LIMIT)[0]["state"] == "succeeded"
+    succeed(client, waits)
     running.stop()
 
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import httpx
 import pytest
+from tests.live.service.asking import becomes, cancel, over, started
 from tests.live.service.board_mirror import Mirror, events_of
 from tests.live.service.conftest import LIMIT, Running, until
 
@@ -40,7 +41,7 @@ def stream(service: Running, token: str, after: str) -> Iterator[Iterator[tuple[
 
 def test_the_board_is_compressed_has_a_version_and_is_sent_once(service: Running, owner: Client) -> None:
     ids = owner.submit(["sleep", "600"], array="0-5")
-    until(lambda: owner.job(ids[0])["state"] == "running")
+    becomes(owner, ids[0])
     time.sleep(0.6)  # the board is looked at twice a second
     found = board(service, service.token)
     assert found.headers["content-encoding"] == "gzip"
@@ -58,8 +59,7 @@ def test_the_board_is_compressed_has_a_version_and_is_sent_once(service: Running
     assert (mirror.head["busy"], mirror.head["running"], mirror.head["waiting"]) == (4, 4, 2)
     assert [mirror.rows[key][1] for key in mirror.queue] == ids[4:]
     assert mirror.nodes == {"name": ["cpu"], "type": ["cpu"], "first": [0], "count": [4]}
-    owner.cancel(*ids)
-    owner.wait(*ids, timeout=LIMIT)
+    cancel(owner, *ids)
 
 
 def test_whoever_follows_the_stream_has_the_board(service: Running, owner: Client) -> None:
@@ -77,8 +77,7 @@ def test_whoever_follows_the_stream_has_the_board(service: Running, owner: Clien
 
 
 def test_jobs_of_others_are_there_without_a_name(service: Running, owner: Client) -> None:
-    (id,) = owner.submit(["sleep", "600"], name="not yours")
-    until(lambda: owner.job(id)["state"] == "running")
+    id = started(owner, name="not yours")
     viewer = owner.create_token("looker", "viewer")["token"]
     time.sleep(0.6)
     text = board(service, viewer).text
@@ -94,7 +93,7 @@ def test_jobs_of_others_are_there_without_a_name(service: Running, owner: Client
                 mirror.apply(body)
                 if not mirror.rows:
                     break
-    owner.wait(id, timeout=LIMIT)
+    over(owner, id)
 
 
 @pytest.mark.parametrize("after", ["", "0.1", "nonsense", "ff" * 40])

@@ -20,7 +20,7 @@ from gantline.live.service import guard
 from gantline.live.service import home as local_socket
 from gantline.live.service.client import Client
 from gantline.live.service.connections import Peer, bounded, peer_of
-from gantline.live.service.home import Home, Options, listen_beside, socket_of
+from gantline.live.service.home import Home, Options, listen_on_unix_socket, socket_of
 from gantline.live.service.serve import _listen
 
 REQUEST = b"GET / HTTP/1.1\r\nhost: here\r\n\r\n"
@@ -83,18 +83,17 @@ def crowded() -> Iterator[tuple[int, socket.socket]]:
     """A server with a port and a Unix socket, for twelve connections at each, four of one peer."""
     listening = socket.create_server(("127.0.0.1", 0))
     port = listening.getsockname()[1]
-    beside = listen_beside(port)
-    assert beside is not None
+    near = listen_on_unix_socket(port)
     server = uvicorn.Server(uvicorn.Config(hello, http=bounded(12, LIMIT, 4), lifespan="off", log_config=None))
-    thread = threading.Thread(target=server.run, args=([listening, beside],))
+    thread = threading.Thread(target=server.run, args=([listening, near],))
     thread.start()
-    yield port, beside
+    yield port, near
     server.should_exit = True
     thread.join()
 
 
 def test_one_peer_closes_the_door_for_nobody_else(crowded: tuple[int, socket.socket], caplog: pytest.LogCaptureFixture) -> None:
-    port, beside = crowded
+    port, near = crowded
     slow = [connect(port) for _ in range(4)]  # they say nothing, and stay
     with connect(port) as more:
         assert more.recv(4096).startswith(b"HTTP/1.1 503")
@@ -104,7 +103,7 @@ def test_one_peer_closes_the_door_for_nobody_else(crowded: tuple[int, socket.soc
         assert other.recv(4096).startswith(b"HTTP/1.1 200")
     with socket.socket(socket.AF_UNIX) as local:  # and whatever is open at the port, this machine's users come in
         local.settimeout(LIMIT)
-        local.connect(beside.getsockname())
+        local.connect(near.getsockname())
         local.sendall(REQUEST)
         assert local.recv(4096).startswith(b"HTTP/1.1 200")
     for one in slow:

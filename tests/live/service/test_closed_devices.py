@@ -12,7 +12,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.live.service.conftest import LIMIT, Running, until
+from tests.live.service.asking import over, started
+from tests.live.service.conftest import Running
 
 from gantline.live.runners.local import isolation as closing
 from gantline.live.runners.local.devices import FoundGpu, Machine, declared
@@ -56,7 +57,7 @@ def way(request: pytest.FixtureRequest, dev: Path, monkeypatch: pytest.MonkeyPat
 
 def said(client: Client, command: str, **more: object) -> list[str]:
     (job,) = client.submit(["sh", "-c", command], **more)
-    client.wait(job, timeout=LIMIT)
+    over(client, job)
     return "".join(client.logs(job)).split()
 
 
@@ -69,8 +70,7 @@ def test_a_job_opens_its_own_gpu_and_no_other(way: str, dev: Path) -> None:
         running.client().put("/v1/users/ben", {"account": "daemon"})
         tries = f"for k in 0 1; do head -c 1 {dev}/nvidia$k > /dev/null 2>&1 && echo $k; done; echo visible=$CUDA_VISIBLE_DEVICES"
         ann, ben = running.client("ann"), running.client("ben")
-        (first,) = ann.submit(["sh", "-c", "sleep 1000"], **HOLDS)
-        until(lambda: ann.job(first)["state"] == "running")
+        first = started(ann, ["sh", "-c", "sleep 1000"], **HOLDS)
         opened = said(ben, tries, **HOLDS)
         without = said(ben, tries, **ON_CPU)
         of_root = said(running.client(), tries, **ON_CPU)
@@ -109,7 +109,7 @@ def test_a_job_whose_devices_cannot_be_closed_does_not_run(dev: Path, monkeypatc
     try:
         running.client().put("/v1/users/ann", {"account": "nobody"})
         (job,) = running.client("ann").submit(["true"], **HOLDS)
-        (ended,) = running.client().wait(job, timeout=LIMIT)
+        (ended,) = over(running.client(), job)
     finally:
         running.stop()
     assert ended["state"] == "failed"

@@ -7,7 +7,7 @@ import re
 from pathlib import Path
 
 from prometheus_client.parser import text_string_to_metric_families
-from tests.live.service.conftest import until
+from tests.live.service.asking import started
 
 from gantline.live.service.client import Client
 
@@ -15,8 +15,7 @@ DOCS = Path(__file__).parents[3] / "docs"
 
 
 def test_every_panel_asks_for_a_metric_that_is_there(owner: Client) -> None:
-    (id,) = owner.submit(["sleep", "600"])
-    until(lambda: owner.job(id)["state"] == "running")
+    id = started(owner)
     families = list(text_string_to_metric_families(owner.metrics()))
     known = {sample.name for family in families for sample in family.samples} | {family.name for family in families}
     owner.cancel(id)

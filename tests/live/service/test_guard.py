@@ -13,7 +13,7 @@ import trustme
 from tests.live.service.conftest import Running, until
 
 from gantline.core.errors import NotFoundError, RefusedError, UnreachableError, UsageError
-from gantline.live.runners.local.kept import KeptJobs
+from gantline.live.runners.local.output import KeptJobs
 from gantline.live.service.client import Client
 from gantline.live.service.guard import LARGEST_BODY
 from gantline.live.service.home import Home, Options

@@ -8,7 +8,8 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from tests.live.service.conftest import LIMIT, Running
+from tests.live.service.asking import succeed
+from tests.live.service.conftest import Running
 
 from gantline.core.errors import NotFoundError, RefusedError
 from gantline.live.service.home import Home, Options
@@ -21,7 +22,7 @@ def run_one(home: Home, store: str = "") -> str:
     running = Running(Options(home, devices="cpu:1", store=store)).start()
     client = running.client()
     (job,) = client.submit(["sh", "-c", "echo $$"])
-    assert client.wait(job, timeout=LIMIT)[0]["state"] == "succeeded"
+    succeed(client, job)
     said = "".join(client.logs(job))
     running.stop()
     return said

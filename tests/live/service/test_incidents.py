@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from tests.live.service.conftest import LIMIT, Running, until
+from tests.live.service.asking import cancel
+from tests.live.service.conftest import Running, until
 
 
 def test_a_job_that_gets_nowhere_is_in_status_events_metrics_and_on_the_board(service: Running) -> None:
@@ -16,6 +17,5 @@ def test_a_job_that_gets_nowhere_is_in_status_events_metrics_and_on_the_board(se
     assert [event["event"] for event in client.events(job=job)].count("restarts") == 1
     assert "\ngantline_jobs_stuck 1.0\n" in client.metrics()
     until(lambda: client.get("/v1/board")["head"]["stuck"] == 1)
-    client.cancel(job)
-    client.wait(job, timeout=LIMIT)
+    cancel(client, job)
     until(lambda: client.get("/v1/board")["head"]["stuck"] == 0)

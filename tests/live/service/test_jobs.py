@@ -9,6 +9,7 @@ from typing import Any
 
 import httpx
 import pytest
+from tests.live.service.asking import becomes, over, succeed
 from tests.live.service.conftest import Running, until
 
 from gantline.core.errors import NotFoundError, RefusedError, UnreachableError, UsageError
@@ -24,7 +25,7 @@ def state_of(client: Client, id: str) -> str:
 
 def test_a_job_runs_and_tells_how_it_ended(owner: Client) -> None:
     good, bad = owner.submit(["sh", "-c", "echo out; echo err >&2"], name="good"), owner.submit(["sh", "-c", "echo no; exit 3"])
-    jobs = owner.wait(*good, *bad, timeout=120)
+    jobs = over(owner, *good, *bad)
     assert [(job["state"], job["exit_code"]) for job in jobs] == [("succeeded", 0), ("failed", 3)]
     assert jobs[0]["name"] == "good"
     assert jobs[0]["submitted"] <= jobs[0]["started"] <= jobs[0]["ended"]
@@ -81,7 +82,7 @@ def test_who_follows_output_too_slowly_is_told_how_much_of_it_is_gone(owner: Cli
     pieces = owner.logs(job, follow=True)
     assert next(pieces) == "first\n"
     go.touch()
-    until(lambda: owner.job(job)["state"] == "succeeded")
+    becomes(owner, job, "succeeded")
     told, *rest = list(pieces)
     whole = "first\n" + "".join(f"{number}\n" for number in range(1, 100_001)) + "last\n"
     missing = len(whole) - len("first\n") - len("".join(rest))
@@ -200,7 +201,7 @@ def test_arrays_and_jobs_that_wait_for_others(owner: Client) -> None:
     assert tasks == [f"{number}_{index}" for index in range(3)]
     (last,) = owner.submit(["true"], after=[{"job": tasks[2]}])
     (vain,) = owner.submit(["true"], after=[{"job": last, "when": "failed"}])
-    jobs = {job["id"]: job["state"] for job in owner.wait(number, last, vain, timeout=120)}
+    jobs = {job["id"]: job["state"] for job in over(owner, number, last, vain)}
     assert jobs == {**dict.fromkeys(tasks, "succeeded"), last: "succeeded", vain: jobs[vain]}
     assert jobs[vain] in ("failed", "cancelled")
     assert owner.job(vain)["reason"] == "dependency-failed"
@@ -210,7 +211,7 @@ def test_arrays_and_jobs_that_wait_for_others(owner: Client) -> None:
 def test_jobs_are_found_by_label_state_and_queue(owner: Client) -> None:
     owner.set_queue("found/here")
     one, other = (owner.submit(["true"], labels={"team": team, "kind": "x"}, queue="found/here")[0] for team in ("nlp", "vision"))
-    owner.wait(one, other, timeout=120)
+    over(owner, one, other)
     assert [job["id"] for job in owner.jobs(label=["team=nlp", "kind"])] == [one]
     assert [job["id"] for job in owner.jobs(label=["kind=x"], queue="found", state=["succeeded"])] == [one, other]
     assert owner.jobs(label=["team"], state=["failed"]) == owner.jobs(label=["nobody"]) == []
@@ -252,7 +253,7 @@ def test_logs_are_followed_to_the_end(owner: Client) -> None:
 def test_each_rank_of_several_is_told_apart(owner: Client) -> None:
     script = "printf 'half of '; sleep 0.1; echo rank $RANK of $WORLD_SIZE"
     (id,) = owner.submit(["sh", "-c", script], processes="gpus", resources={"gpus": 2})
-    assert owner.wait(id, timeout=120)[0]["state"] == "succeeded"
+    succeed(owner, id)
     assert sorted("".join(owner.logs(id)).splitlines()) == ["[0] half of rank 0 of 2", "[1] half of rank 1 of 2"]
     assert "".join(owner.logs(id, rank=1)) == "[1] half of rank 1 of 2\n"
     assert "".join(owner.logs(id, rank=7)) == ""
@@ -260,7 +261,7 @@ def test_each_rank_of_several_is_told_apart(owner: Client) -> None:
 
 def test_letters_are_not_torn_between_two_pieces(owner: Client, service: Running) -> None:
     (id,) = owner.submit(["sh", "-c", "printf 'aé€𝄞z'"])
-    owner.wait(id, timeout=120)
+    over(owner, id)
     text, offset = "", 0
     while True:
         piece: dict[str, Any] = owner.get(f"/v1/jobs/{id}/logs", offset=offset, limit=4)
@@ -322,7 +323,7 @@ def test_a_long_list_is_read_page_by_page(owner: Client) -> None:
     assert owner.listing(limit=3, state=["held"], **name)["next"] is None
     with pytest.raises(NotFoundError, match="no job 'nobody'"):
         owner.jobs(before="nobody")
-    (job,) = owner.wait(ids[0], timeout=120)
+    (job,) = over(owner, ids[0])
     assert job["state"] == "succeeded", "a job is not listed as it was before"
 
 

@@ -9,7 +9,7 @@ import httpx
 import pytest
 from tests.live.service.conftest import Running
 
-from gantline.live.runners.local.kept import KeptJobs
+from gantline.live.runners.local.output import KeptJobs
 from gantline.live.service.job_output import read_log
 
 

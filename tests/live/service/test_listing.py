@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import httpx
 import pytest
+from tests.live.service.asking import cancel, started
 from tests.live.service.conftest import LIMIT, Running, until
 
 from gantline.core.errors import NotFoundError, RefusedError, UsageError
@@ -16,16 +17,14 @@ from gantline.live.service.client import Client
 def queue(service: Running) -> Iterator[list[str]]:
     """Three jobs that wait behind one that holds everything."""
     owner = service.client()
-    (holder,) = owner.submit(["sleep", "600"], name="holder", resources={"gpus": 4}, estimate="1h")
-    until(lambda: owner.job(holder)["state"] == "running")
+    holder = started(owner, name="holder", resources={"gpus": 4}, estimate="1h")
     waiting = [
         owner.submit(["true"], name=name, resources={"gpus": gpus}, estimate="10m", labels={"team": team})[0]
         for name, gpus, team in (("Train bert", 2, "nlp"), ("eval", 3, "vision"), ("train vit", 1, "vision"))
     ]
     yield [holder, *waiting]
     left = [job["id"] for job in owner.jobs() if job["ended"] is None]
-    owner.cancel(*left)
-    owner.wait(*left, timeout=LIMIT)
+    cancel(owner, *left)
 
 
 def ids(found: list[dict[str, object]]) -> list[object]:
@@ -71,8 +70,7 @@ def test_a_list_is_compressed_and_sent_once(service: Running) -> None:
 def test_several_jobs_change_alike_or_none_does(owner: Client, queue: list[str]) -> None:
     _, bert, evaluation, _ = queue
     (over,) = owner.submit(["true"], name="over")
-    owner.cancel(over)
-    owner.wait(over, timeout=LIMIT)
+    cancel(owner, over)
     assert owner.set_many([bert, evaluation], priority=7) == [bert, evaluation]
     with pytest.raises(RefusedError, match="has ended"):
         owner.set_many([bert, over], priority=9)
@@ -108,7 +106,6 @@ def test_a_queue_means_itself_and_those_below_it_and_none_whose_name_begins_alik
     assert ids(owner.jobs(queue="production")) == [jobs["production"]]
     assert ids(owner.jobs(queue="prod/nlp")) == [jobs["prod/nlp"]]
     assert ids(owner.jobs(queue="pro")) == []
-    owner.cancel(*jobs.values())
-    owner.wait(*jobs.values(), timeout=LIMIT)
+    cancel(owner, *jobs.values())
     for name in reversed(jobs):
         owner.drop_queue(name)

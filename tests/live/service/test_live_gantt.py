@@ -15,8 +15,6 @@ def state(time: float, job: str, state: str, *devices: str) -> dict[str, Any]:
 
 def test_a_job_stays_on_a_device_until_it_has_given_it_up(tmp_path: Path) -> None:
     spec = importlib.util.spec_from_file_location("live_gantt", EXAMPLE)
-    assert spec is not None
-    assert spec.loader is not None
     example = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(example)
     events = [

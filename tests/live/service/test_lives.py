@@ -10,7 +10,8 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from tests.live.service.conftest import LIMIT, Running, until
+from tests.live.service.asking import over, succeed
+from tests.live.service.conftest import Running, until
 
 from gantline.core.errors import NotFoundError, RefusedError
 from gantline.live.runners.local.files import read_json
@@ -29,7 +30,7 @@ def served(home: Home, **more: object) -> Running:
 
 def run_one(client: Client, line: str = "echo ran") -> str:
     (job,) = client.submit(["sh", "-c", line])
-    assert client.wait(job, timeout=LIMIT)[0]["state"] == "succeeded"
+    succeed(client, job)
     return str(job)
 
 
@@ -111,7 +112,7 @@ def test_what_runs_when_a_backup_is_put_back_is_stopped_and_saves_and_its_job_ru
     assert read_json(str(home.jobs / kept / "1" / "state.json"))["phase"] == "over"
     until(lambda: read_json(str(home.jobs / lost / "1" / "state.json"))["phase"] == "over")
     client.cancel(kept)
-    assert client.wait(kept, timeout=LIMIT)[0]["state"] == "cancelled"
+    assert over(client, kept)[0]["state"] == "cancelled"
     running.stop()
 
 

@@ -68,7 +68,6 @@ def test_codes_and_sessions_have_an_end_and_nobody_else_can_make_them() -> None:
     now += CODE_LIFETIME
     assert sessions.trade(late) is None
     traded = sessions.trade(sessions.code("abc")[0])
-    assert traded is not None
     token, session = traded
     assert session.parent == "abc"
     assert session.expires == now + LIFETIME
@@ -135,10 +134,8 @@ def test_a_session_that_has_expired_is_not_let_in(tmp_path: Path) -> None:
     _, parent = access.create("ann", "submitter")
     for asked, of in ((access, access.caller(parent).token), (view, "view")):  # type: ignore[union-attr]
         traded = asked.sessions.trade(asked.sessions.code(of)[0])
-        assert traded is not None
         token, session = traded
         caller = asked.caller(token)
-        assert caller is not None
         assert (caller.is_session, caller.expires) == (True, session.expires)
         now = session.expires - 1
         assert asked.caller(token) is not None
@@ -149,7 +146,6 @@ def test_a_session_that_has_expired_is_not_let_in(tmp_path: Path) -> None:
     assert access.caller(parent) is not None, "the token that it began with has no end"
     short, text = access.create("ann", "submitter", lifetime=60.0)
     traded = access.sessions.trade(access.sessions.code(short.id)[0])
-    assert traded is not None
     assert access.caller(text) is not None
     now += 60.0
     assert access.caller(traded[0]) is None, "nor does a session outlive the token that it began with"

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
+from tests.live.service.asking import becomes, over
 from tests.live.service.conftest import Running, until
 
 from gantline.core.errors import NotFoundError, RefusedError, UnreachableError, UsageError
@@ -20,13 +21,13 @@ SLEEP = ["sleep", "600"]
 
 def test_a_cordoned_node_takes_nobody_and_a_drained_one_keeps_nobody(owner: Client) -> None:
     (first,) = owner.submit(SLEEP)
-    until(lambda: owner.job(first)["state"] == "running")
+    becomes(owner, first)
     owner.cordon("cpu")
     (second,) = owner.submit(SLEEP)
     until(lambda: owner.nodes()[0]["state"] == "cordoned")
     assert owner.job(first)["state"] == "running"
     assert owner.drain("cpu")["jobs"] == [first]
-    until(lambda: owner.job(first)["state"] == "pending")
+    becomes(owner, first, "pending")
     assert owner.job(second)["state"] == "pending"
     owner.uncordon("cpu")
     until(lambda: {owner.job(first)["state"], owner.job(second)["state"]} == {"running"})
@@ -47,7 +48,7 @@ def test_one_device_of_a_node_is_cordoned_or_drained_by_itself(owner: Client) ->
     assert owner.nodes()[0]["state"] == "up"
     owner.uncordon(device)
     owner.uncordon("cpu:3")
-    until(lambda: owner.job(rest)["state"] == "running")
+    becomes(owner, rest)
     owner.cancel(first, rest)
     with pytest.raises(NotFoundError, match="no node 'cpu:4'"):
         owner.cordon("cpu:4")
@@ -56,7 +57,7 @@ def test_one_device_of_a_node_is_cordoned_or_drained_by_itself(owner: Client) ->
 def test_a_queue_keeps_to_its_quota_until_it_may_have_more(owner: Client) -> None:
     owner.set_queue("small/one", quota=1, borrow=0)
     ids = [owner.submit(SLEEP, queue="small/one")[0] for _ in range(2)]
-    until(lambda: owner.job(ids[0])["state"] == "running")
+    becomes(owner, ids[0])
     late = until(lambda: (job := owner.job(ids[1]))["reason"] == "quota" and job)
     assert late["state"] == "pending"
     assert late["why"] == f"queue 'small/one' may hold 1; it holds 1: {ids[0]} (1)"
@@ -65,7 +66,7 @@ def test_a_queue_keeps_to_its_quota_until_it_may_have_more(owner: Client) -> Non
     with pytest.raises(RefusedError, match="asks for 2 devices, and queue 'small/one' may hold 1 at most"):
         owner.submit(SLEEP, queue="small/one", resources={"gpus": 2})
     owner.set_queue("small/one", quota=1, borrow=1)
-    until(lambda: owner.job(ids[1])["state"] == "running")
+    becomes(owner, ids[1])
     owner.cancel(*ids)
     owner.drop_queue("small/one")
     with pytest.raises(NotFoundError, match="no queue"):
@@ -82,7 +83,7 @@ def test_a_parents_quota_binds_what_is_borrowed_is_given_back_and_a_misspelled_q
     borrowed = [owner.submit(SLEEP, queue="lab/nlp")[0] for _ in range(4)]
     until(lambda: all(owner.job(id)["state"] == "running" for id in borrowed))
     (owned,) = owner.submit(SLEEP, queue="prod", resources={"gpus": 3})
-    until(lambda: owner.job(owned)["state"] == "running")
+    becomes(owner, owned)
     waiting = until(lambda: len(found := [id for id in borrowed if owner.job(id)["state"] == "pending"]) == 3 and found)
     until(lambda: owner.job(waiting[-1])["reason"] == "quota")
     assert "queue 'lab' has a quota of 1 and finds nothing idle to borrow" in owner.job(waiting[-1])["why"]
@@ -100,18 +101,18 @@ def test_cpus_and_memory_are_booked_and_what_the_machine_does_not_have_is_refuse
     with pytest.raises(RefusedError, match="GB of memory, and cpu has"):
         owner.submit(SLEEP, resources={"gpus": 1, "memory": "900TB"})
     (all_of_them,) = owner.submit(SLEEP, resources={"gpus": 1, "cpus": has})
-    until(lambda: owner.job(all_of_them)["state"] == "running")
+    becomes(owner, all_of_them)
     (waits,) = owner.submit(SLEEP, resources={"gpus": 1, "cpus": 1})
     until(lambda: owner.job(waits)["reason"] not in ("", "arrived"))
     assert owner.job(waits)["state"] == "pending"
     owner.cancel(all_of_them)
-    until(lambda: owner.job(waits)["state"] == "running")
+    becomes(owner, waits)
     owner.cancel(waits)
 
 
 def test_the_policy_is_changed_while_jobs_run(owner: Client) -> None:
     (id,) = owner.submit(SLEEP)
-    until(lambda: owner.job(id)["state"] == "running")
+    becomes(owner, id)
     assert owner.status()["policy"] == "fifo"
     with pytest.raises(RefusedError, match="gives every job whole devices"):
         owner.submit(SLEEP, resources={"share": 0.5})
@@ -131,7 +132,7 @@ def test_the_policy_is_changed_while_jobs_run(owner: Client) -> None:
 
 def test_a_snapshot_is_one_that_policies_read(owner: Client) -> None:
     (id,) = owner.submit(SLEEP)
-    until(lambda: owner.job(id)["state"] == "running")
+    becomes(owner, id)
     told = owner.snapshot()
     instant = decode_snapshot(told["snapshot"])
     assert told["policy"] == "fifo"
@@ -142,9 +143,9 @@ def test_a_snapshot_is_one_that_policies_read(owner: Client) -> None:
 def test_metrics_are_prometheus_text_and_count_what_happened(owner: Client) -> None:
     owner.set_queue("measured")
     (id,) = owner.submit(["true"], queue="measured")
-    owner.wait(id, timeout=120)
+    over(owner, id)
     (waiting,) = owner.submit(SLEEP, resources={"gpus": 4}, queue="measured")
-    until(lambda: owner.job(waiting)["state"] == "running")
+    becomes(owner, waiting)
     found = {sample.name: sample for family in text_string_to_metric_families(owner.metrics()) for sample in family.samples}
     assert found["gantline_gpus"].value == 4
     assert found["gantline_gpus_inuse"].value == 4
@@ -172,10 +173,10 @@ def test_the_next_service_adopts_what_still_runs_and_forgets_nothing(tmp_path: P
     first = Running(options).start()
     client = first.client()
     (lost,) = client.submit(["sh", "-c", "[ $GANTLINE_EPOCH -gt 1 ]"])
-    (job,) = client.wait(lost, timeout=120)
+    (job,) = over(client, lost)
     assert job["state"] == "failed"
     done, running, waiting = (client.submit(command, resources={"gpus": 2})[0] for command in (["sleep", "0.1"], SLEEP, SLEEP))
-    until(lambda: client.job(running)["state"] == "running")
+    becomes(client, running)
     client.set_queue("kept", quota=3)
     client.use_policy("sjf")
     until(lambda: client.status()["policy"] == "sjf")
@@ -198,13 +199,13 @@ def test_the_next_service_adopts_what_still_runs_and_forgets_nothing(tmp_path: P
     client.hold(waiting)
     client.requeue(lost)  # which failed in the life before, and comes behind those that wait
     client.cancel(running)
-    until(lambda: client.job(lost)["state"] == "succeeded", "a job comes back under its id, with an epoch of its own")
+    becomes(client, lost, "succeeded")
     client.release(waiting)
-    until(lambda: client.job(waiting)["state"] == "running")
+    becomes(client, waiting)
     second.stop()  # with its jobs
     third = Running(Options(Home(tmp_path / "home"), devices="cpu:3")).start()
     client = third.client()
-    until(lambda: client.job(waiting)["state"] == "running")
+    becomes(client, waiting)
     assert client.status()["devices"]["cpu"]["count"] >= 3, "another machine is another node"
     assert client.job(waiting)["epoch"] > 1, "it was stopped, and comes back"
     client.cancel(waiting)

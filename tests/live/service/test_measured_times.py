@@ -7,14 +7,15 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.live.service.conftest import Running, until
+from tests.live.service.asking import becomes
+from tests.live.service.conftest import Running
 
 from gantline.cli.main import main
 from gantline.cli.replay import fold_home
 from gantline.live.scheduler.replay import RecordedRun
 from gantline.live.service.home import Home, Options
 from gantline.models.profiles.bundle import Bundle, Profile
-from gantline.models.profiles.colocation_fit import TrialLife, fit_company
+from gantline.models.profiles.colocation_fit import TrialLife, fit_colocation
 from gantline.traces.files.speeds import write_bundle
 
 
@@ -22,7 +23,7 @@ from gantline.traces.files.speeds import write_bundle
 def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
     folder = tmp_path_factory.mktemp("measured", numbered=True)
     lives = [TrialLife(0.1 * part, 0.05 * part, 0.1 * part, ((0.0, part), (1.0, part))) for part in (0.9, 1.0, 1.1)]
-    write_bundle(Bundle({"rest": Profile("rest", alone={("cpu", 1): fit_company(lives)})}), folder / "profiles.json")
+    write_bundle(Bundle({"rest": Profile("rest", alone={("cpu", 1): fit_colocation(lives)})}), folder / "profiles.json")
     running = Running(Options(Home(folder / "gantline"), devices="cpu:1", anew={"profiles": str(folder / "profiles.json")})).start()
     yield running
     running.stop()
@@ -33,7 +34,7 @@ def test_forecasts_and_replays_take_times_from_the_profiles(service: Running, ca
     go = tmp_path / "go"
     first = client.submit(["sh", "-c", f"while [ ! -e {go} ]; do sleep 0.02; done"], model={"family": "rest"}, estimate=100.0)[0]
     later = client.submit(["true"], model={"family": "rest"}, estimate=50.0)[0]
-    until(lambda: client.job(first)["state"] == "running", "the first one runs")
+    becomes(client, first)
     told = client.forecast(later, samples=6, sigma=0.0)
     (own,) = told["jobs"]
     assert "starts, stops and speeds as measured" in told["over"]
@@ -43,7 +44,7 @@ def test_forecasts_and_replays_take_times_from_the_profiles(service: Running, ca
     assert all(one["present_low"] <= one["present"] <= one["present_high"] for one in found["differences"])
     assert client.forecast(sigma=0.0)["samples"] == 200, "as many as usual where profiles have a spread"
     go.touch()
-    until(lambda: client.job(later)["state"] == "succeeded", "both have ended")
+    becomes(client, later, "succeeded")
 
     assert main(["replay", str(service.home), "--times", "--draws", "5", "-o", "json"]) == 0, capsys.readouterr().err
     clock = json.loads(capsys.readouterr().out)

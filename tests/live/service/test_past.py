@@ -10,6 +10,7 @@ from typing import Any
 import httpx
 import numpy as np
 import pytest
+from tests.live.service.asking import over
 from tests.live.service.conftest import LIMIT, Running, until
 
 from gantline.core.errors import UsageError
@@ -148,7 +149,7 @@ def test_jobs_of_a_run_that_was_stopped_wait_or_run_to_its_end() -> None:
 
 def test_windows_over_http(service: Running, owner: Client, tmp_path: Path) -> None:
     (id,) = owner.submit(["sleep", "1"], name="seen")
-    owner.wait(id, timeout=LIMIT)
+    over(owner, id)
 
     def get(path: str, **params: Any) -> httpx.Response:
         headers = {"Authorization": f"Bearer {service.token}"}

@@ -7,17 +7,17 @@ from pathlib import Path
 
 import httpx
 import pytest
-from tests.live.service.conftest import LIMIT, Running
+from tests.live.service.asking import over, succeed
+from tests.live.service.conftest import Running
 
-from gantline.core.bounded_yaml import MOST_VALUES
-from gantline.core.cluster_spec import parse_cluster_yaml
 from gantline.core.errors import NotFoundError, RefusedError, UsageError
 from gantline.live.jobs.spec_file import parse_spec
-from gantline.live.runners.local.kept import KeptJobs
-from gantline.live.runners.local.output import Log
+from gantline.live.runners.local.output import KeptJobs, Log
 from gantline.live.service.access import JobTokens
 from gantline.live.service.home import Home
 from gantline.live.service.job_output import read_log
+from gantline.traces.files.clusters import parse_cluster_yaml
+from gantline.traces.files.marked_yaml import MOST_VALUES
 
 BOMB = "a: &a [x, x, x, x, x, x, x, x, x]\n" + "".join(
     f"{here}: &{here} [{', '.join([f'*{before}'] * 9)}]\n" for before, here in zip("abcdefgh", "bcdefghi", strict=True)
@@ -52,7 +52,7 @@ def test_a_home_that_others_may_read_is_closed(tmp_path: Path) -> None:
 def test_whatever_a_job_leaves_in_the_home_is_its_owners_alone(service: Running) -> None:
     owner = service.client()
     (job,) = owner.submit(["sh", "-c", "echo hello; exit 3"], env={"PASSWORD": "hidden"})
-    owner.wait(job, timeout=LIMIT)
+    over(owner, job)
     jobs = service.home / "jobs"
     for file in (jobs, *jobs.rglob("*")):
         allowed = 0o700 if file.is_dir() else 0o600
@@ -108,7 +108,7 @@ def test_half_of_a_character_is_refused_before_anything_happens(service: Running
         assert found.status_code == 422, (path, body, found.text)
         assert "character" in found.json()["error"]["what"]
     (job,) = service.client().submit(["echo", "\U0001f680 \\ud800"], name="rocket \U0001f680")  # whole ones, and a backslash, are text
-    assert [one["state"] for one in service.client().wait(job, timeout=LIMIT)] == ["succeeded"]
+    succeed(service.client(), job)
 
 
 def test_the_end_of_a_long_log_is_read_without_its_beginning(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,7 +6,8 @@ import json
 from pathlib import Path
 
 import pytest
-from tests.live.service.conftest import Running, until
+from tests.live.service.asking import becomes
+from tests.live.service.conftest import Running
 
 from gantline.cli.main import main
 from gantline.core.errors import NotFoundError, RefusedError
@@ -18,7 +19,7 @@ def test_a_job_that_waits_is_explained_to_its_owner(service: Running) -> None:
     client = service.client("asker", "submitter")
     ahead = client.submit(["sleep", "300"], name="ahead", resources={"accelerators": "3"}, estimate="5m")[0]
     waits = client.submit(["sleep", "1"], name="waits", resources={"accelerators": "2"})[0]
-    until(lambda: client.job(ahead)["state"] == "running", "the first one runs")
+    becomes(client, ahead)
     told = client.explain(waits, samples=4)
     assert (told["act"], told["position"], told["needs"], told["free"]) == ("waits", 1, 2, {"cpu": 1})
     assert told["why"] == "not enough free devices: needs 2 devices, 1 of 4 is free"
@@ -46,7 +47,7 @@ def test_a_job_that_waits_is_explained_to_its_owner(service: Running) -> None:
         operator.what_if("/etc/passwd:Policy")
 
     client.cancel(ahead)
-    until(lambda: client.job(waits)["state"] == "succeeded", "the second one ran")
+    becomes(client, waits, "succeeded")
     assert client.explain(waits)["act"] == "succeeded"
     past = operator.past_what_if("srtf", replicas=2)
     assert past["jobs"] >= 1
@@ -60,7 +61,7 @@ def test_a_dry_run_behind_thousands_answers_position_and_reason_whatever_forecas
     owner = service.client()
     (runs,) = owner.submit(["sleep", "600"], resources={"gpus": 4}, estimate="1h")
     waits = owner.submit(["true"], array="0-2999", estimate="1m")
-    until(lambda: owner.job(runs)["state"] == "running")
+    becomes(owner, runs)
     monkeypatch.setattr(asking, "_PROMPT_SECONDS", 0.0)
     told = owner.submission(["true"], dry_run=True, estimate="1m")["then"]
     assert (told["act"], told["position"], told["waiting"]) == ("waits", 3001, 3001)
@@ -71,13 +72,13 @@ def test_a_dry_run_behind_thousands_answers_position_and_reason_whatever_forecas
     assert (late["position"], late["why"], late["unknown"]) == (3001, told["why"], "no answer within 1e-06 s")
     assert late["lines"][1] == "no start can be named: no answer within 1e-06 s"
     owner.cancel(waits[0].partition("_")[0], runs)
-    until(lambda: owner.job(waits[-1])["state"] == "cancelled")
+    becomes(owner, waits[-1], "cancelled")
 
 
 def test_the_past_is_a_trace_that_the_simulator_reads(service: Running, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     client = service.client()
     id = client.submit(["true"], name="told")[0]
-    until(lambda: client.job(id)["state"] == "succeeded", "it ran")
+    becomes(client, id, "succeeded")
     told = client.history()
     row = {job["job"]: job for job in told["jobs"]}[id]
     assert row["arrival"] <= row["started"] <= row["ended"]
@@ -91,6 +92,6 @@ def test_the_past_is_a_trace_that_the_simulator_reads(service: Running, tmp_path
 def test_a_folder_of_a_service_replays(service: Running, capsys: pytest.CaptureFixture[str]) -> None:
     client = service.client()
     id = client.submit(["true"], name="again")[0]
-    until(lambda: client.job(id)["state"] == "succeeded", "it ran")
+    becomes(client, id, "succeeded")
     assert main(["replay", str(service.home), "-o", "json"]) == 0, capsys.readouterr().err
     assert json.loads(capsys.readouterr().out)["same"] is True

@@ -6,6 +6,7 @@ import time
 from datetime import datetime
 
 import pytest
+from tests.live.service.asking import becomes
 from tests.live.service.conftest import Running, until
 
 from gantline.cli.live.cluster import wall_time
@@ -28,7 +29,7 @@ def test_reserved_devices_are_named_by_nodes_jobs_and_questions(owner: Client) -
     assert "its length is not known, so that it might not be over by then" in job["why"]
     assert "reserved as 'maint'" in owner.get(f"/v1/jobs/{wide}/explain")["lines"][0]
     owner.set(wide, estimate="10m")
-    until(lambda: owner.job(wide)["state"] == "running")
+    becomes(owner, wide)
     owner.cancel(wide)
     assert owner.cancel_reservation("maint")["name"] == "maint"
     assert owner.reservations() == []
@@ -39,7 +40,7 @@ def test_a_window_for_a_queue_is_used_by_its_jobs(owner: Client) -> None:
     owner.reserve(3600.0, places=["cpu:0", "cpu:1", "cpu:2"], name="prod-only", queues=["prod"])
     others = [owner.submit(SLEEP)[0] for _ in range(2)]
     (theirs,) = owner.submit(SLEEP, queue="prod", resources={"gpus": 2})
-    until(lambda: owner.job(theirs)["state"] == "running")
+    becomes(owner, theirs)
     until(lambda: sorted(owner.job(one)["state"] for one in others) == ["pending", "running"])
     assert set(owner.job(theirs)["devices"]) <= {"cpu:0", "cpu:1", "cpu:2"}
     owner.cancel(*others, theirs)

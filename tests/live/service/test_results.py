@@ -171,7 +171,6 @@ def test_new_results_are_seen_and_a_folder_that_goes_is_said(tmp_path: Path, mon
 def test_the_command_prints_an_address_that_logs_in(results: Path) -> None:
     command = [sys.executable, "-m", "gantline", "view", str(results), "--no-open"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as child:
-        assert child.stdout is not None
         url, _, code = child.stdout.readline().strip().partition("/#login=")
         try:
             session = httpx.post(f"{url}/v1/login", json={"code": code}, trust_env=False, timeout=60.0).json()

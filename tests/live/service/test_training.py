@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from tests.live.service.asking import becomes, over, succeed
 from tests.live.service.conftest import Running, until
 
 from gantline.cli.main import main
@@ -40,7 +41,7 @@ def test_what_a_job_tells_arrives_and_a_requeue_resumes_it(owner: Client) -> Non
     until(lambda: owner.job(id)["epoch"] == 2, "its second life")
     saved = until(lambda: (owner.job(id)["progress"] or {}).get("saved"), "what it resumed from")
     assert saved >= told["done"] - 2 * 256
-    (job,) = owner.wait(id, timeout=120)
+    (job,) = over(owner, id)
     assert job["state"] == "succeeded"
     (last,) = [line for line in "".join(owner.logs(id)).splitlines() if "slope" in line]
     assert last.endswith("after 320 steps")  # none was made twice, none was left out
@@ -53,7 +54,7 @@ def test_a_request_of_the_job_itself_is_what_it_asks_for_from_then_on(owner: Cli
     until(lambda: owner.job(id)["gpus"] == 2, "its request")
     if owner.job(id)["state"] == "running":  # fifo stops nobody to grow him: the next start has two
         owner.requeue(id)
-    (job,) = owner.wait(id, timeout=120)
+    (job,) = over(owner, id)
     assert (job["state"], job["gpus"]) == ("succeeded", 2)
 
 
@@ -61,7 +62,7 @@ def test_profiles_are_measured_in_idle_time(owner: Client, service: Running, tmp
     """The run waits for the job that is there; while it runs nobody comes; afterwards everything is as before."""
     go, file = tmp_path / "go", tmp_path / "profiles.json"
     (busy,) = owner.submit(["sh", "-c", f"while [ ! -e {go} ]; do sleep 0.05; done"])
-    until(lambda: owner.job(busy)["state"] == "running", "a job that is in the way")
+    becomes(owner, busy)
     seen: list[str] = []
 
     def tell(text: str) -> None:
@@ -74,7 +75,7 @@ def test_profiles_are_measured_in_idle_time(owner: Client, service: Running, tmp
         (later,) = owner.submit(["true"])
         assert owner.job(later)["state"] != "running"
     assert seen == ["waiting until no job is on cpu"]
-    assert owner.wait(later, timeout=120)[0]["state"] == "succeeded"
+    succeed(owner, later)
     words = ["--when-idle", "--home", str(service.home), "--devices", "cpu:4", "--steps", "0,5", "--repeats", "1", "--file", str(file)]
     assert main(["profile", "run", "nothing", *words, "--", sys.executable, "-S", "-c", "pass", "{steps}"]) == 0
     assert owner.nodes()[0]["state"] == "up"

@@ -7,9 +7,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import optimize
+from tests.examples import FEWER
 from tests.simulator.references import reference
 
 from gantline.core.arrays import Floats
@@ -44,7 +45,7 @@ times = st.floats(1e-2, 2.0)
 
 
 @given(st.tuples(times, times, times, times, times, times, st.floats(1.05, 9.0)), st.integers(0, 1000))
-@settings(max_examples=settings().max_examples // 3)
+@FEWER
 def test_slopes_equal_differences(given_parameters: tuple[float, ...], seed: int) -> None:
     p = np.array(given_parameters)
     p[[BETA_N, BETA_R]] *= 0.3 * p[[ALPHA_N, ALPHA_R]]  # steeper growth drowns the differences in its own penalty

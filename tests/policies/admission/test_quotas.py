@@ -42,11 +42,6 @@ def test_a_queue_holds_its_quota_and_no_more_unless_it_may_borrow():
         assert [within_limits(books(tree(9, queue), (0, held)), 0, 0, 1.0) for held in range(9)] == [k < most for k in range(9)]
 
 
-def test_a_parents_quota_bounds_the_sum_of_its_children():
-    found = books(tree(8, Queue("research", quota=1), Queue("research/nlp"), Queue("research/vision")), (1, 1))
-    assert not within_limits(found, 2, 0, 1.0)
-
-
 def test_what_is_promised_to_nobody_belongs_to_the_queues_without_a_quota():
     found = tree(4, Queue("q", quota=2, borrow=math.inf), used=[""])
     assert borrows_at(books(found, (1, 1)), 1, 1.0) == NOTHING
@@ -60,16 +55,6 @@ def test_the_most_that_a_job_can_ever_hold_names_the_queue_that_says_so():
 
 
 # --- who gives way -------------------------------------------------------------------------------------------------------
-def test_a_borrower_gives_way_to_an_owner_and_an_owner_to_nobody():
-    assert gives_way(books(AB, (0, 3), (1, 1)), 1, 1.0, 0, 1.0)
-    assert not gives_way(books(AB, (0, 2), (1, 1)), 1, 1.0, 0, 1.0)
-    assert not gives_way(books(AB, (0, 2), (1, 2)), 0, 1.0, 1, 1.0)
-
-
-def test_within_a_queue_no_quota_stops_anybody():
-    assert not gives_way(books(AB, (0, 3)), 0, 1.0, 0, 3.0)
-
-
 def test_of_borrowers_the_one_with_more_for_its_weight_gives_way_while_it_keeps_as_much_as_the_other_gets():
     found = tree(9, Queue("a", quota=0, borrow=math.inf), Queue("b", quota=0, borrow=math.inf, weight=2))
     assert gives_way(books(found, (0, 4), (1, 5)), 1, 1.0, 0, 1.0)
@@ -89,17 +74,9 @@ def test_who_is_asked_for_within_the_promise_comes_before_who_would_borrow():
     assert may_hold(AB, 4, (0, 0, 1, 3), (1, 0, 2, 2)) == [2, 2]
 
 
-def test_a_gang_that_has_grown_gives_back_before_any_gang_stops():
-    assert may_hold(AB, 4, (0, 4, 1, 4), (1, 0, 2, 0)) == [2, 2]
-
-
 def test_who_runs_keeps_what_it_has_although_a_smaller_job_of_its_queue_would_borrow_nothing():
     found = tree(4, Queue("a", quota=1, borrow=1), Queue("b", quota=3))
     assert may_hold(found, 4, (0, 2, 2, 2), (0, 0, 1, 1)) == [2, 0]
-
-
-def test_what_cannot_be_stopped_counts_and_no_new_grant_exceeds_a_limit_beside_it():
-    assert may_hold(tree(8, Queue("q", quota=5)), 8, (0, 5, 5, 0, "stays"), (0, 0, 1, 1)) == [5, 0]
 
 
 def test_an_owner_that_the_plan_drops_for_a_borrower_goes_on():

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.policies.placement.test_migration import ints, moments
 
 from gantline.core.arrays import Ints
 from gantline.core.errors import UsageError
 from gantline.policies.elastic.packing import defragment, place_buddies
-
-
-def ints(*rows: object) -> Ints:
-    return np.array(rows, dtype=np.int64)
 
 
 @given(st.lists(st.sampled_from([1, 2, 4, 8, 16, 32]), max_size=20), st.integers(1, 6), st.sampled_from([2, 4, 8]))
@@ -47,21 +43,9 @@ def test_a_spread_job_is_brought_together_if_that_pays() -> None:
     assert cheap.tolist() == [[0, 4], [1, 0]]
 
 
-@st.composite
-def layouts(draw: st.DrawFn) -> tuple[Ints, Ints]:
-    capacity = draw(st.lists(st.integers(1, 5), min_size=1, max_size=4))
-    now = np.zeros((4, len(capacity)), dtype=np.int64)
-    for place, size in enumerate(capacity):
-        left = size
-        for job in draw(st.permutations(range(4))):
-            now[job, place] = draw(st.integers(0, left))
-            left -= int(now[job, place])
-    return now, ints(*capacity)
-
-
-@given(layouts(), st.integers(0, 3))
-def test_workers_are_conserved_capacity_is_kept_and_only_gains_are_taken(moment: tuple[Ints, Ints], cost: int) -> None:
-    now, capacity = moment
+@given(moments(), st.integers(0, 3))
+def test_workers_are_conserved_capacity_is_kept_and_only_gains_are_taken(moment: tuple[Ints, Ints, Ints], cost: int) -> None:
+    _, now, capacity = moment
     found = defragment(now, capacity, lambda job, before, after: float(len(before) - len(after)), lambda job: float(cost))
     assert found.sum(axis=1).tolist() == now.sum(axis=1).tolist()
     assert (found.sum(axis=0) <= capacity).all()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from tests.jobs import held_by, job_row
 
 from gantline import simulate
 from gantline.core.errors import NotFoundError, UsageError
@@ -12,10 +13,10 @@ from gantline.policies.placement.rules import find_placement
 def placed(rule, gpus, cluster="4x4", taken=(3, 2, 0, 0), **job):
     """Node -> devices that a gang gets when `taken` devices of each node are in use."""
     # one job per device fills the cluster in order; those that are not to stay end before the gang comes
-    fill = [{"job": f"{n}.{k}", "arrival": 0, "gpus": 1, "duration": 1000 if k < t else 1} for n, t in enumerate(taken) for k in range(4)]
+    fill = [job_row(f"{n}.{k}", 1, 1000 if k < t else 1) for n, t in enumerate(taken) for k in range(4)]
     jobs = [*fill, {"job": "gang", "arrival": 10, "gpus": gpus, "duration": 100, **job}]
     run = simulate(jobs, cluster, "fifo", placement=rule, until=50)
-    row = run.allocations.filter(run.allocations["job"] == "gang")
+    row = held_by(run, "gang")
     if not row.height:
         return None
     size = int(cluster.split("x")[1])
@@ -74,12 +75,12 @@ def test_random_draws_free_devices_and_the_same_seed_the_same_ones():
 def test_who_runs_stays_where_it_is():
     """When the others end, nobody moves the gang that spans two nodes, although one node is free now."""
     jobs = [
-        {"job": "small", "arrival": 0, "gpus": 2, "duration": 50},
-        {"job": "wide", "arrival": 1, "gpus": 4, "duration": 200},
-        {"job": "later", "arrival": 60, "gpus": 1, "duration": 10},
+        job_row("small", 2, 50),
+        job_row("wide", 4, 200, at=1),
+        job_row("later", 1, 10, at=60),
     ]
     run = simulate(jobs, "2x4", "srtf", placement="first-free")
-    wide = run.allocations.filter(run.allocations["job"] == "wide")
+    wide = held_by(run, "wide")
     assert wide["nodes"].to_list() == [[0, 1]]
 
 

@@ -10,10 +10,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.jobs import by_job, job_row
 
 from gantline.core.cluster import Cluster, Link, Node
-from gantline.core.device_speeds import DeviceSpeeds
 from gantline.core.errors import NotFoundError, RefusedError
+from gantline.core.facts import DeviceSpeeds
 from gantline.core.inputs import Submit
 from gantline.core.plan import Plan
 from gantline.core.snapshot import Snapshot
@@ -37,10 +38,7 @@ from gantline.traces.files.policies import placement_of
 from gantline.traces.trace import Trace
 
 SIZES, MODELS = (1, 3, 2, 4, 6), ("vgg16", "resnet50")
-JOBS: list[dict[str, Any]] = [
-    {"job": f"j{k}", "arrival": 20.0 * k, "duration": 150.0 + 31.0 * (k % 7), "gpus": SIZES[k % 5], "model": MODELS[k % 2]}
-    for k in range(11)
-]
+JOBS: list[dict[str, Any]] = [job_row(f"j{k}", SIZES[k % 5], 150.0 + 31.0 * (k % 7), at=20.0 * k, model=MODELS[k % 2]) for k in range(11)]
 CLUSTER = Cluster(tuple(Node(f"n{k}", "gpu", 4) for k in range(3)), (Link("n0:0", "n0:1", 50.0), Link("n1:2", "n1:3", 25.0)))
 SPEEDS = DeviceSpeeds({"": np.array([1.0, 1.2, 0.9, 1.0] * 3)})
 BY_SPEED = ("pm-first", "pal")  # rules that read the speeds of devices
@@ -79,7 +77,7 @@ def options_of(rule: Any) -> dict[str, Any]:
 
 
 def run_by(rule: Any, policy: Any = "srtf", **more: Any) -> Run:
-    return simulate(Trace.from_records(JOBS), CLUSTER, policy, **options_of(rule), **more)
+    return simulate(JOBS, CLUSTER, policy, **options_of(rule), **more)
 
 
 def held_at(run: Run, now: float) -> Held:
@@ -116,7 +114,7 @@ def test_every_decision_does_what_it_was_said_to_do(rule: Any) -> None:
 def test_futures_and_forecasts_are_what_then_happens(rule: Any) -> None:
     policy, run = watched(rule)
     instant = crowded(policy)
-    finish = dict(run.jobs.select("job", "finish").iter_rows())
+    finish = by_job(run, "finish")
     expected = [finish[name] for name in instant.jobs.ids]
     assert rollout(instant, ShortestRemainingTimeFirst())[0].finish[0].tolist() == pytest.approx(expected)
     told = forecast(instant, ShortestRemainingTimeFirst(), setup=QuestionSetup(samples=0))
@@ -179,7 +177,7 @@ def test_live_places_as_simulation_does(rule: str, tmp_path: Path, monkeypatch: 
     assert plan is not None
     engine.commit(plan)
     held = {state.tables.ids[row]: tuple(sorted(engine.grants.devices(row))) for row in state.running_rows.tolist()}
-    assert held == held_at(simulate(Trace.from_records(few), CLUSTER, "srtf", placement=rule), 0.0)
+    assert held == held_at(simulate(few, CLUSTER, "srtf", placement=rule), 0.0)
 
 
 @each_rule

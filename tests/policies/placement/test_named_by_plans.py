@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.engine.assigning import watched
+from tests.jobs import job_row
 
 from gantline.core.plan import Plan
 from gantline.core.plan_json import decode_plan, encode_plan
@@ -20,7 +21,7 @@ from gantline.simulator.simulate import simulate
 from gantline.traces.trace import Trace
 
 JOBS = [
-    {"job": f"j{k}", "arrival": 30.0 * k, "duration": 200.0 + 37.0 * (k % 5), "gpus": (1, 3, 2, 4, 6)[k % 5], "model": model}
+    job_row(f"j{k}", (1, 3, 2, 4, 6)[k % 5], 200.0 + 37.0 * (k % 5), at=30.0 * k, model=model)
     for k, model in enumerate(["vgg16", "resnet50", "alexnet", "vgg19", "googlenet"] * 6)
 ]
 TRACE = Trace.from_records(JOBS)
@@ -73,19 +74,14 @@ def test_it_is_written_down_and_read_back() -> None:
     assert "placement" not in encode_plan(Plan.rank([1.0]))["ranking"]
 
 
-def test_what_a_plan_would_do_is_told_with_its_rule(tmp_path: Path) -> None:
-    jobs = [{"job": "a", "arrival": 0.0, "duration": 90.0, "gpus": 1}, {"job": "b", "arrival": 0.0, "duration": 100.0, "gpus": 2}]
-    seen: list[Snapshot] = []
-
-    @dataclass(frozen=True)
-    class Watch(ShortestRemainingTimeFirst):
-        def decide(self, snapshot: Snapshot) -> Plan:
-            seen.append(snapshot)
-            outcome.append([one.devices for one in carry_out(snapshot, Plan.rank([0.0, 1.0], placement="consolidated"))])
-            return super().decide(snapshot)
-
+def test_what_a_plan_would_do_is_told_with_its_rule() -> None:
+    jobs = [job_row("a", 1, 90.0), job_row("b", 2)]
     outcome: list[Any] = []
-    simulate(Trace.from_records(jobs), "2x2", Watch())
+
+    def look(snapshot: Snapshot) -> None:
+        outcome.append([one.devices for one in carry_out(snapshot, Plan.rank([0.0, 1.0], placement="consolidated"))])
+
+    simulate(jobs, "2x2", watched(ShortestRemainingTimeFirst, look))
     assert outcome[0] == [(0,), (2, 3)]
 
 

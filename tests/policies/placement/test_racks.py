@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.jobs import by_job, held_by, job_row
 
 from gantline import simulate
 from gantline.core.cluster import Cluster, Link, Node
-from gantline.core.cluster_json import decode_cluster, encode_cluster
-from gantline.core.cluster_spec import grown, parse_cluster, parse_cluster_yaml
+from gantline.core.cluster_spec import decode_cluster, encode_cluster, grown, parse_cluster
 from gantline.core.columns import Node as NodeColumn
 from gantline.core.errors import UsageError
 from gantline.core.json_reader import Reader
@@ -24,9 +24,10 @@ from gantline.core.snapshot import Snapshot
 from gantline.core.tables import Tables
 from gantline.core.topology import ACROSS, IN_NODE, IN_RACK, level_of, slowest_link
 from gantline.lab.report.metrics import measure
-from gantline.models.scaling import Scaling
+from gantline.models.links.slowest_link_scaling import Scaling
 from gantline.policies.placement import fit
 from gantline.policies.placement.fit import NodeCounts, Supply
+from gantline.traces.files.clusters import parse_cluster_yaml
 
 RACKS = "gpu:6x4@2/rack,links:300/20/5"
 GRADIENTS = "fixed=0.1;gradients=1.5"  # GB: 0.005 s in a node, 0.075 in a rack, 0.3 across
@@ -99,7 +100,7 @@ class Put(Policy):
 def test_a_gang_is_as_fast_as_the_slowest_link_between_its_nodes_and_policies_see_which_it_is(nodes: tuple[int, ...], pace: float) -> None:
     told = Put()
     told.nodes = nodes
-    run = simulate([{"job": "a", "arrival": 0, "gpus": 2, "duration": 100, "scaling": GRADIENTS, "batch_size": 2}], RACKS, told)
+    run = simulate([job_row("a", 2, scaling=GRADIENTS, batch_size=2)], RACKS, told)
     step = {link: 0.1 + 2 * 1 / 2 * 1.5 / link for link in (300.0, 20.0, 5.0)}
     assert run.summary["average_jct"] == pytest.approx(100 * step[pace] / step[300.0])
     assert Put.seen == ([0, 0, 1, 1, 2, 2], ("rack0", "rack1", "rack2"), (300, 20, 5), pace)
@@ -108,19 +109,19 @@ def test_a_gang_is_as_fast_as_the_slowest_link_between_its_nodes_and_policies_se
 
 
 def test_seconds_across_nodes_are_those_in_a_rack_and_grow_with_slower_links() -> None:
-    job = {"job": "a", "arrival": 0, "gpus": 8, "duration": 100, "scaling": "fixed=0.1;across=0.2", "batch_size": 8}
+    job = job_row("a", 8, scaling="fixed=0.1;across=0.2", batch_size=8)
     near = simulate([job], "gpu:4x4@2/rack,links:300/20/5", "fifo", placement="consolidated")
     assert near.summary["average_jct"] == pytest.approx(100.0)
-    blocker = {"job": "b", "arrival": 0, "gpus": 1, "duration": 1000}
+    blocker = job_row("b", 1, 1000)
     far = simulate([blocker, {**blocker, "job": "c"}, job], "gpu:4x4@2/rack,links:300/20/5", "fifo", placement="first-free")
-    found = dict(far.jobs.select("job", "jct").iter_rows())
+    found = by_job(far, "jct")
     exchange = 2 * 7 / 8 * 0.2
     assert found["a"] == pytest.approx(100 * (0.1 + exchange * 4) / (0.1 + exchange))  # 2 on node 0, 4 on 1, 2 in the next rack
     assert simulate([job], "gpu:4x4", "fifo").summary["average_jct"] == pytest.approx(100.0)  # no links named: as before
 
 
 def test_gradients_need_links_and_no_seconds_beside_them() -> None:
-    job = {"job": "a", "arrival": 0, "gpus": 2, "duration": 100, "scaling": GRADIENTS, "batch_size": 2}
+    job = job_row("a", 2, scaling=GRADIENTS, batch_size=2)
     with pytest.raises(UsageError, match=r"'a'.*gradients in GB, and no bandwidths"):
         simulate([job], "gpu:2x4", "fifo")
     with pytest.raises(UsageError, match="gradients beside within"):
@@ -166,16 +167,16 @@ def test_consolidated_takes_the_tightest_rack_and_whole_nodes() -> None:
 @pytest.mark.parametrize("policy", ["fifo", "las", "equal-share"])
 def test_every_loop_keeps_gangs_within_racks(policy: str) -> None:
     """By a declared key, by a ranking and by assignments: two small jobs leave room for a gang of two nodes in the third rack only."""
-    small = [{"job": f"s{k}", "arrival": 0, "gpus": 4, "duration": 500} for k in range(3)]
-    jobs = [*small, {"job": "wide", "arrival": 10, "gpus": 8, "duration": 100}]
+    small = [job_row(f"s{k}", 4, 500) for k in range(3)]
+    jobs = [*small, job_row("wide", 8, at=10)]
     for placement, together in (("consolidated", True), ("consolidated:preferred", True), ("first-free", False)):
         run = simulate(jobs, "6x4@2/rack", policy, placement=placement)
-        wide = run.allocations.filter(run.allocations["job"] == "wide")["nodes"].to_list()[0]
+        wide = held_by(run, "wide")["nodes"].to_list()[0]
         assert (len({node // 2 for node in wide}) == 1) == together, placement
 
 
 def test_a_node_that_joins_stands_in_its_rack() -> None:
     nodes = (Node("a", gpus=2, rack="x"), Node("b", gpus=2, rack="y"))
-    run = simulate([{"job": "j", "arrival": 0, "gpus": 4, "duration": 10}], Cluster(nodes), "fifo")
+    run = simulate([job_row("j", 4, 10)], Cluster(nodes), "fifo")
     assert run.summary["node_racks"] == [(0, 1), (1, 1)]
     assert run.summary["cross_rack_jobs"] == 1

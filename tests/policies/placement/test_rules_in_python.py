@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.engine.assigning import watched
+from tests.jobs import job_row
 
 from gantline.core.cluster_spec import parse_cluster
 from gantline.core.errors import NotFoundError, RefusedError, UsageError
@@ -15,7 +16,7 @@ from gantline.core.plan import Plan
 from gantline.core.policy import Policy
 from gantline.core.snapshot import Snapshot
 from gantline.core.tables import Tables
-from gantline.engine.assembly.rules import RunRules
+from gantline.engine.assembly.run_rules import RunRules
 from gantline.policies.order import ShortestRemainingTimeFirst
 from gantline.policies.placement.device_rule import DeviceRule, FreeDevices, GangRequest
 from gantline.simulator.roll_forward import carry_out
@@ -25,9 +26,7 @@ from gantline.traces.files.policies import from_anywhere, load_placement, placem
 from gantline.traces.trace import Trace
 
 SIZES = (1, 3, 2, 4, 6)
-TRACE = Trace.from_records(
-    [{"job": f"j{k}", "arrival": 20.0 * k, "duration": 150.0 + 31.0 * (k % 7), "gpus": SIZES[k % 5]} for k in range(20)]
-)
+TRACE = Trace.from_records([job_row(f"j{k}", SIZES[k % 5], 150.0 + 31.0 * (k % 7), at=20.0 * k) for k in range(20)])
 
 
 class Last(DeviceRule):
@@ -93,8 +92,7 @@ def test_a_mistake_costs_the_decision_and_is_told_with_the_job(answer: str, told
         def choose(self, gang: GangRequest, free: FreeDevices) -> Any:
             return eval(answer, {"gang": gang, "free": free, "exit": __import__("sys").exit})
 
-    jobs = Trace.from_records([{"job": "a", "arrival": 0.0, "duration": 10.0, "gpus": 2}])
-    run = simulate(jobs, "2x2", "fifo", placement=Wrong(), executor=executor)
+    run = simulate([job_row("a", 2, 10.0)], "2x2", "fifo", placement=Wrong(), executor=executor)
     assert run.summary["completed"] == 1
     (what,) = [str(one) for one in run.incidents]
     assert "decision 1: placement 'Wrong', job 'a': " + told in what
@@ -111,19 +109,11 @@ def test_jobs_with_cpus_are_refused_where_a_rule_picks_devices() -> None:
 
 def test_models_that_suffer_are_kept_together_however_jobs_come() -> None:
     """The limit of the run counts for submitted jobs too."""
-    jobs = [
-        {"job": f"{model}{k}", "arrival": 5.0 * k, "duration": 100.0, "gpus": 3, "model": model}
-        for k, model in enumerate(["alexnet", "vgg16"] * 4)
-    ]
-    nothing = Trace.from_records([{"job": "first", "arrival": 0.0, "duration": 1.0, "gpus": 1}])
-    ours = simulate(
-        Trace.from_records([*nothing.frame.select("job", "arrival", "duration", "gpus").to_dicts(), *jobs]),
-        "4x4",
-        "fifo",
-        placement="skew:0.7",
-    )
+    jobs = [job_row(f"{model}{k}", 3, at=5.0 * k, model=model) for k, model in enumerate(["alexnet", "vgg16"] * 4)]
+    first = [job_row("first", 1, 1.0)]
+    ours = simulate([*first, *jobs], "4x4", "fifo", placement="skew:0.7")
     inputs = [Submit(one["arrival"], {"id": one["job"], "gpus": 3, "model": one["model"], "estimate": 100.0}, 100.0) for one in jobs]
-    theirs = simulate(nothing, "4x4", "fifo", placement="skew:0.7", inputs=inputs)
+    theirs = simulate(first, "4x4", "fifo", placement="skew:0.7", inputs=inputs)
     assert held(ours) == held(theirs)
 
 
@@ -133,17 +123,14 @@ class Doubled(DeviceRule):
 
 
 def test_what_a_plan_would_do_is_not_told_by_a_rule_that_fails() -> None:
-    @dataclass(frozen=True)
-    class Watch(ShortestRemainingTimeFirst):
-        def decide(self, snapshot: Snapshot) -> Plan:
-            plan = super().decide(snapshot)
-            devices.append([one.devices for one in carry_out(snapshot, plan, Last())])
-            with pytest.raises(RefusedError, match="job 'a': chose device 0 twice"):
-                carry_out(snapshot, plan, Doubled())
-            return plan
+    def look(snapshot: Snapshot) -> None:
+        plan = Plan.rank([0.0])
+        devices.append([one.devices for one in carry_out(snapshot, plan, Last())])
+        with pytest.raises(RefusedError, match="job 'a': chose device 0 twice"):
+            carry_out(snapshot, plan, Doubled())
 
     devices: list[Any] = []
-    run = simulate(Trace.from_records([{"job": "a", "arrival": 0.0, "duration": 9.0, "gpus": 2}]), "2x2", Watch())
+    run = simulate([job_row("a", 2, 9.0)], "2x2", watched(ShortestRemainingTimeFirst, look))
     assert devices == [[(2, 3)]]
     assert not run.incidents
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from pathlib import Path
 
 import pytest
+from tests.jobs import by_job, job_row
 
-from gantline._alarm import TimeOverError, with_alarm_anywhere
 from gantline.core.errors import RefusedError
 from gantline.core.snapshot_json import decode_snapshot
 from gantline.policies.fifo import Fifo
@@ -33,14 +32,14 @@ class OneNode(DeviceRule):
 
 
 def jobs(*rows: tuple[str, float, float, int]) -> Trace:
-    return Trace.from_records([{"job": job, "arrival": at, "duration": long, "gpus": gpus} for job, at, long, gpus in rows])
+    return Trace.from_records([job_row(job, gpus, long, at=at) for job, at, long, gpus in rows])
 
 
 CROWDED = jobs(("a", 0.0, 100.0, 3), ("b", 0.0, 200.0, 3), ("wide", 10.0, 50.0, 2), ("small", 20.0, 30.0, 1))
 
 
 def starts(run: Run) -> dict[str, float]:
-    return dict(run.jobs.select("job", "first_start").iter_rows())
+    return by_job(run, "first_start")
 
 
 def test_a_gang_that_is_to_wait_waits_and_its_devices_go_to_those_behind_it() -> None:
@@ -105,23 +104,6 @@ def test_a_rule_that_never_answers_is_interrupted_and_named_with_the_job() -> No
     what = [one for one in run.incidents if "Endless" in one]
     assert "placement 'Endless', job 'wide': was interrupted after 0.05 s without an answer" in what[0]
     assert len(what) <= 2
-
-
-def test_a_call_in_another_thread_is_interrupted_too() -> None:
-    found: list[object] = []
-
-    def ask() -> None:
-        try:
-            with_alarm_anywhere(lambda: [time.sleep(0.001) for _ in iter(int, 1)], 0.05)
-        except TimeOverError as error:
-            found.append(error)
-        found.append(with_alarm_anywhere(lambda: "an answer", 60.0))
-
-    thread = threading.Thread(target=ask)
-    thread.start()
-    thread.join(60.0)
-    assert isinstance(found[0], TimeOverError)
-    assert found[1] == "an answer"
 
 
 def test_a_file_with_a_rule_that_waits_works_from_the_command_line(tmp_path: Path) -> None:

@@ -4,11 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from tests.oracles.irfsim import IRFsim, Task, load
-from tests.systems.allox import reference
-from tests.systems.allox.columns_of import AlloX
 from tests.systems.allox.in_seconds import match, single
 
 from gantline.core.errors import UsageError
@@ -113,40 +108,3 @@ def test_an_aged_job_takes_the_machine_on_which_it_ends_first() -> None:
 def test_a_job_without_a_duration_is_refused() -> None:
     with pytest.raises(UsageError, match="duration of zero or below"):
         start(jobs((0, 5, 0)), machines([CPU], [0.0]))
-
-
-def test_forty_jobs_land_where_other_choices_among_equals_do() -> None:
-    # 40 random choices among optimal matchings gave 2,648 to 2,701 s with machines booked for their own job only.
-    ends = []
-    for carry in (True, False):
-        tasks = load(reference.path("trace_experiment_40.csv"))
-        done = IRFsim(tasks, AlloX(alpha=0.5, carry=carry), gpus=4, cores_per_node=20, nodes_per_gpu=2).run()
-        assert 2648 <= sum(job.jct for job in done) / 40 <= 2701
-        ends.append({job.job: job.end for job in done})
-    assert ends[0] == ends[1]
-
-
-def flood(seed: int, long_job: float, count: int) -> list[Task]:
-    """One long job of a quiet user, and a neighbour whose short jobs arrive faster than they can be run."""
-    rng = np.random.default_rng(seed)
-    tasks = [Task(0, "quiet", 5.0, (32.0, 1.0), (1.0, 1.0), [9 * long_job, long_job], (9 * long_job, long_job))]
-    for number in range(1, count):
-        gpu = float(rng.integers(5, 15))
-        times = (9 * gpu, gpu)
-        tasks.append(Task(number, "noisy", float(3 * number), (32.0, 1.0), (1.0, 1.0), list(times), times))
-    return tasks
-
-
-@settings(max_examples=settings().max_examples // 3)
-@given(seed=st.integers(0, 10**6), long_job=st.integers(100, 400), alpha=st.sampled_from([0.1, 0.5, 1.0]))
-def test_no_user_starves_with_ageing(seed: int, long_job: int, alpha: float) -> None:
-    age, longest_running = 60.0, 15 * 9
-    tasks = flood(seed, float(long_job), count=60)
-    done = {job.job: job for job in IRFsim(tasks, AlloX(alpha=alpha, age=age), gpus=1, profiling=False).run()}
-    assert done[0].start <= 5.0 + age + longest_running + 1.0
-
-
-def test_without_ageing_and_fairness_the_long_job_waits_for_the_flood_to_end() -> None:
-    tasks = flood(0, 400.0, count=150)
-    done = {job.job: job for job in IRFsim(tasks, AlloX(alpha=1.0), gpus=1, profiling=False).run()}
-    assert done[0].start > 400.0

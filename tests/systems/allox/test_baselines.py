@@ -6,15 +6,18 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
-from tests.oracles.irfsim import CPU, GPU, IRFsim, load
-from tests.systems.allox import columns_of, reference
+from tests.examples import FEWER
+from tests.systems.allox import reference
 
 from gantline.core.errors import UsageError
+from gantline.simulator.simulate import simulate
+from gantline.systems.allox.importer import read
 from gantline.systems.allox.policies import baselines
 from gantline.systems.allox.policies.baselines import FillMisfit, Pool, Ways, Worth, exchange_rates, interchangeable
 
+CPU, GPU = 0, 1
 CPU_NEED, GPU_NEED = (20.0, 0.0, 8.0), (0.0, 1.0, 2.0)
 GPU_FIRST = np.array([1, 0])
 COMPUTE = np.array([True, True, False])
@@ -113,15 +116,8 @@ def test_exchange_rate_is_the_mean_ratio_of_work() -> None:
 
 
 def test_exchange_rate_of_the_experiment_is_the_printed_one() -> None:
-    tasks = load(reference.path("trace_experiment_40.csv"))
-    sim = IRFsim(tasks, lambda _: None, gpus=4, cores_per_node=20)
-    for task in tasks:
-        task.reported = (task.true[CPU], task.true[GPU])
-        sim.users[task.user].queue.append(task)
-    ways, _ = columns_of.ways_of(sim)
-    rate = exchange_rates(ways, np.array([CPU, GPU]), base=CPU, start=32.0)[GPU]
-    assert rate == pytest.approx(sim.beta)
-    assert f"{rate:.1f}" == "93.0"
+    jobs = [(0, float(row["cpu_time_s"]), float(row["gpu_time_s"])) for row in reference.rows("trace_experiment_40.csv")]
+    assert f"{exchange_rates(either(*jobs), np.array([CPU, GPU]), base=CPU, start=32.0)[GPU]:.1f}" == "93.0"
 
 
 def test_equal_share_keeps_everyone_to_a_part_even_if_others_are_idle() -> None:
@@ -143,16 +139,9 @@ def test_more_users_than_gpus_still_run() -> None:
 
 
 def test_equal_share_put_right_is_quicker_than_the_artifacts() -> None:
-    def method(sim: IRFsim) -> None:
-        ways, tasks = columns_of.ways_of(sim)
-        started = baselines.equal_share(ways, columns_of.pool_of(sim), GPU_FIRST)
-        for w in started:
-            sim.start(tasks[ways.job[w]], int(ways.kind[w]))
-
-    tasks = load(reference.path("trace_experiment_40.csv"))
-    jobs = IRFsim(tasks, method, gpus=4, cores_per_node=20, nodes_per_gpu=2).run()
+    run = simulate(read(reference.path("trace_experiment_40.csv")), "gpu:4x1/0c/64g,cpu:8x0/20c/64g", "es")
     artifacts_mean = 3879.63
-    assert sum(job.jct for job in jobs) / len(jobs) < 0.97 * artifacts_mean
+    assert run.summary["average_jct"] < 0.97 * artifacts_mean
 
 
 def test_fair_share_hands_idle_users_parts_on() -> None:
@@ -189,7 +178,7 @@ JOBS = st.lists(st.tuples(st.integers(0, 2), st.integers(1, 50), st.integers(1, 
 
 
 @pytest.mark.parametrize("name", METHODS)
-@settings(max_examples=settings().max_examples // 3)
+@FEWER
 @given(jobs=JOBS, gpus=st.integers(0, 4), nodes=st.integers(1, 4))
 def test_nobody_starts_twice_and_nothing_is_given_twice(name: str, jobs: list[tuple[int, float, float]], gpus: int, nodes: int) -> None:
     ways, pool = either(*jobs), cluster(gpus, nodes, users=3)

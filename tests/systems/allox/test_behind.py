@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from tests.jobs import by_job, job_row
 
 from gantline import simulate
 from gantline.systems.allox.policies.decision import Decision, Machines, Waiting, behind_gangs
@@ -52,15 +53,15 @@ def test_without_a_gang_nothing_is_added() -> None:
 
 def test_filling_shortens_queues_and_delays_no_gang() -> None:
     jobs = [
-        {"job": "first", "arrival": 0, "gpus": 2, "duration": 100},
-        {"job": "gang", "arrival": 1, "gpus": 4, "duration": 10},
-        {"job": "short", "arrival": 2, "gpus": 1, "duration": 50},
-        {"job": "long", "arrival": 3, "gpus": 1, "duration": 500},
+        job_row("first", 2),
+        job_row("gang", 4, 10, at=1),
+        job_row("short", 1, 50, at=2),
+        job_row("long", 1, 500, at=3),
     ]
     starts = {}
     for fill in (True, False):
         run = simulate(jobs, "1x4", "allox", settings={"fill": fill, "alpha": 1.0})
-        starts[fill] = dict(run.jobs.select("job", "first_start").iter_rows())
+        starts[fill] = by_job(run, "first_start")
         assert run.summary["unfinished"] == 0
     assert starts[True]["gang"] <= starts[False]["gang"]
     assert starts[True]["short"] == 2

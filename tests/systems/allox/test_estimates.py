@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from tests.jobs import by_job, job_row
 from tests.systems.allox.hybrid import cluster, job, some_jobs
 
 from gantline.core.errors import TraceError, UsageError
@@ -25,11 +26,11 @@ def test_declared_errors_reach_the_policy_while_the_truth_drives_progress() -> N
 
 
 def test_an_error_on_the_type_that_is_asked_for_shows_in_the_work_too() -> None:
-    short = {"job": "short", "arrival": 0.0, "gpus": 1, "duration": 50.0, "v100_err": 4.0}
-    longer = {"job": "longer", "arrival": 0.0, "gpus": 1, "duration": 100.0, "v100_err": 0.0}
+    short = job_row("short", 1, 50.0, v100_err=4.0)
+    longer = job_row("longer", v100_err=0.0)
     for name in ("sjf", "allox.sjf", "allox"):
         run = simulate([short, longer], "v100:1x1", name, estimates="declared")
-        assert dict(zip(run.jobs["job"], run.jobs["first_start"])) == {"longer": 0.0, "short": 100.0}
+        assert by_job(run, "first_start") == {"longer": 0.0, "short": 100.0}
 
 
 def test_errors_that_mean_nothing_are_named() -> None:

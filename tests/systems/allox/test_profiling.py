@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 import pytest
+from tests.jobs import held_by
 from tests.systems.allox.hybrid import cluster, job, some_jobs
 
 from gantline.core.errors import UsageError
@@ -15,7 +16,7 @@ ON = {"profile": True}
 
 
 def spans(run: Run, name: str) -> list[tuple[float, float, str, str]]:
-    return run.allocations.filter(pl.col("job") == name).sort("start").select("start", "end", "type", "reason").rows()
+    return held_by(run, name).sort("start").select("start", "end", "type", "reason").rows()
 
 
 def test_two_short_runs_on_each_device_come_before_the_job() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from tests.jobs import by_job
 
 from gantline.core.errors import GantlineError
 from gantline.models.sharing.device_contention import DeviceContention
@@ -28,7 +29,7 @@ def run(jobs: list[dict[str, Any]], cluster: str = "1x1", **options: Any) -> Run
 
 
 def facts(found: Run, column: str = "finish") -> dict[str, Any]:
-    return dict(found.jobs.select("job", column).rows())
+    return by_job(found, column)
 
 
 def test_a_host_ends_as_if_alone_and_the_guest_gets_what_it_leaves_idle() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 import pytest
+from tests.jobs import job_row
 from tests.simulator.references import reference
 
 from gantline import simulate
@@ -65,18 +66,18 @@ def test_every_job_of_blox_ends_in_the_same_second(tag):
 
 def test_a_job_is_credited_whole_rounds_and_seen_a_round_late():
     """By hand: a job of 400 s that arrives at 10 s is seen at 300, credited at 600, done at the boundary 900."""
-    run = simulate([{"job": "a", "arrival": 10.0, "gpus": 1, "duration": 400.0}], "1x1", "fifo", regime="blox")
+    run = simulate([job_row("a", 1, 400.0, at=10.0)], "1x1", "fifo", regime="blox")
     assert run.jobs.select("first_start", "finish", "responsiveness").row(0) == (300.0, 900.0, 590.0)
 
 
 def test_evictions_made_for_a_job_that_then_does_not_fit_are_kept():
     """By hand: at 600 the newcomer of four GPUs ranks first under LAS and clears two nodes of two, yet needs one node of four."""
-    jobs = [{"job": "a", "arrival": 0.0, "gpus": 2, "duration": 900.0}, {"job": "b", "arrival": 0.0, "gpus": 2, "duration": 900.0}]
+    jobs = [job_row("a", 2, 900.0), job_row("b", 2, 900.0)]
     calm = simulate(jobs, "2x2", "las", regime="blox", placement="consolidated")
     assert calm.summary["preemptions"] == 0
     assert calm.jobs["finish"].to_list() == [900.0, 900.0]
     strict = simulate(
-        [*jobs, {"job": "c", "arrival": 301.0, "gpus": 3, "duration": 300.0}],
+        [*jobs, job_row("c", 3, 300.0, at=301.0)],
         "2x2",
         "las",
         regime="blox",

@@ -9,6 +9,7 @@ import polars as pl
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tests.grids import hourly
 
 from gantline.core.errors import GantlineError
 from gantline.simulator.run import Run
@@ -20,10 +21,7 @@ HOUR = 3600.0
 @pytest.fixture(scope="module")
 def grid(tmp_path_factory: pytest.TempPathFactory) -> str:
     """Clean hours 0 to 5 and 18 to 23, and one very clean hour at noon."""
-    path = tmp_path_factory.mktemp("grid") / "grid.csv"
-    levels = [50 if hour == 12 else 500 if 6 <= hour < 18 else 100 for hour in range(24)]
-    path.write_text("hour,lca\n" + "".join(f"{hour},{level}\n" for hour, level in enumerate(levels)))
-    return str(path)
+    return hourly(tmp_path_factory.mktemp("grid"), [50 if hour == 12 else 500 if 6 <= hour < 18 else 100 for hour in range(24)])
 
 
 def job(name: str, arrival: float, hours: float, deadline: float, most: int = 4) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.grids import hourly
 
 from gantline.simulator.simulate import simulate
 from gantline.systems.carbonscaler.policies import ServerProfile, cleanest, greedy
@@ -60,17 +61,17 @@ def test_plans_that_emit_the_same_begin_as_early_as_they_can() -> None:
 
 def test_a_job_emits_less_than_by_the_papers_plan_or_as_much(tmp_path: Path) -> None:
     """Runs of one job as users make them: `compat` asks for the paper's plan."""
-    grid, less = tmp_path / "grid.csv", 0
+    less = 0
     for seed in range(15):
         draw = np.random.default_rng(seed)
-        grid.write_text("hour,lca\n" + "".join(f"{hour},{draw.uniform(50, 500):.3f}\n" for hour in range(12)))
+        grid = hourly(tmp_path, draw.uniform(50, 500, 12).round(3))
         speeds = np.cumsum(np.sort(draw.uniform(0.3, 1.0, int(draw.integers(1, 5))))[::-1])
         hours = float(draw.uniform(0.3, 4.0))
         job = {"job": "a", "arrival": 0.0, "gpus": 1, "duration": hours * 3600, "min_gpus": 1, "max_gpus": len(speeds)}
         job |= {"deadline": max(hours, float(draw.uniform(2.0, 9.0))) * 3600}
         job |= {"options": "|".join(f"gpu:{n}={hours * 3600 * speeds[0] / speed}" for n, speed in enumerate(speeds, 1))}
         ours, papers = (
-            simulate([job], "1x8", "carbonscaler", settings=given, carbon=str(grid), power="gpu=1000/0").summary["carbon_kg"]
+            simulate([job], "1x8", "carbonscaler", settings=given, carbon=grid, power="gpu=1000/0").summary["carbon_kg"]
             for given in ({}, {"compat": "carbonscaler"})
         )
         assert ours <= papers * (1 + 1e-6), f"seed {seed}"

@@ -40,13 +40,13 @@ def test_without_shifts_only_the_placement_is_chosen() -> None:
 
 def test_a_chain_of_jobs_has_on_every_link_the_shifts_that_fit_best_there() -> None:
     flows = (Flow(0.2, 0.1, 1.0, (0,)), Flow(0.2, 0.1, 1.0, (0, 1)), Flow(0.2, 0.1, 1.0, (1,)))  # a third of it: left and right differ
-    company = judge(flows, (1.0, 1.0))
+    link_group = judge(flows, (1.0, 1.0))
 
-    assert list(company.scores) == pytest.approx([1.0, 1.0])
-    assert not company.cyclic
+    assert list(link_group.scores) == pytest.approx([1.0, 1.0])
+    assert not link_group.cyclic
     for one, other in ((0, 1), (1, 2)):
         best = best_shifts([circle_of(flows[one], 1.0), circle_of(flows[other], 1.0)], 1.0).shifts
-        assert (company.shifts[other] - company.shifts[one]) % 0.3 == pytest.approx((best[1] - best[0]) % 0.3)
+        assert (link_group.shifts[other] - link_group.shifts[one]) % 0.3 == pytest.approx((best[1] - best[0]) % 0.3)
 
 
 def test_three_jobs_that_meet_pairwise_on_three_links_are_a_cycle_and_two_on_the_same_links_are_none() -> None:
@@ -79,10 +79,10 @@ def test_shifts_that_are_applied_never_lengthen_the_mean_iteration() -> None:
             iteration = float(rng.choice([0.1, 0.12, 0.2, 0.3]))
             network = iteration * float(rng.uniform(0.2, 0.7))
             flows.append(Flow(iteration - network, network, float(rng.uniform(0.5, 1.0)), (0,), float(rng.uniform(0.0, iteration))))
-        company = judge(tuple(flows), (1.0,))
-        shifted = tuple(flow._replace(shift=shift) for flow, shift in zip(flows, company.shifts))
+        link_group = judge(tuple(flows), (1.0,))
+        shifted = tuple(flow._replace(shift=shift) for flow, shift in zip(flows, link_group.shifts))
         with_shifts, without = (np.mean(fluid_times(each, (1.0,))) for each in (shifted, tuple(flows)))
-        assert pays(tuple(flows), (1.0,), company.shifts) == (with_shifts <= without * (1.0 + 1e-9))
+        assert pays(tuple(flows), (1.0,), link_group.shifts) == (with_shifts <= without * (1.0 + 1e-9))
         applied, kept = applied + (with_shifts <= without), kept + (with_shifts > without)
     assert applied > 0
     assert kept > 0  # the guard has something to do: circles are not flows

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.jobs import by_job, job_row
 
 from gantline import Trace, simulate
 from gantline.core.errors import TraceError, UsageError
@@ -111,16 +112,14 @@ def test_a_starving_job_that_lost_to_the_network_stops_one_that_did_not() -> Non
 
 def test_a_gang_moves_to_a_better_tier_if_that_pays() -> None:
     steady = {"model": "resnet50", "rack_slowdown": 1.0, "network_slowdown": 1.0}
-    trace = Trace.from_records(
-        [
-            {"job": "block", "arrival": 0.0, "gpus": 3, "duration": 1000.0, **steady},
-            {"job": "short", "arrival": 1.0, "gpus": 3, "duration": 1000.0, **steady},
-            {"job": "wide", "arrival": 2.0, "gpus": 2, "duration": 5000.0, "model": "vgg16", "rack_slowdown": 2.0, "network_slowdown": 2.0},
-        ]
-    )
+    trace = [
+        job_row("block", 3, 1000.0, **steady),
+        job_row("short", 3, 1000.0, at=1.0, **steady),
+        job_row("wide", 2, 5000.0, at=2.0, model="vgg16", rack_slowdown=2.0, network_slowdown=2.0),
+    ]
     policy = make_policy("dally-like", {"wait": "none"})
     run = simulate(trace, "2x4@2/rack", policy, performance="placement-tiers", costs="30")
-    finish = dict(run.jobs.select("job", "finish").iter_rows())
+    finish = by_job(run, "finish")
     assert run.summary["migrations"] == 1
     # until 1030 (a start takes 30 s) at half speed, then 30 s for the move, then at full speed
     assert finish["wide"] == pytest.approx(1030.0 + 30.0 + (5000.0 - (1030.0 - 32.0) / 2), abs=1.0)
@@ -133,30 +132,29 @@ def test_seats_are_free_within_their_tier_and_found_whenever_there_are_any(free:
     cluster = read_cluster(CLUSTER)
     left = {node: [4 * node + k for k in range(count)] for node, count in enumerate(free)}
     offers = Offers(left, cluster.node_rack.tolist(), 4, 8)
-    seats = offers.find(gpus, tier)
+    chosen = offers.find(gpus, tier)
     most = {IN_NODE: max(free), IN_RACK: max(free[0] + free[1], free[2] + free[3]), ACROSS: sum(free)}[tier]
-    assert (seats is not None) == (gpus <= most)
-    if seats is not None:
-        assert sum(seats.values()) == gpus
-        assert all(count <= free[node] for node, count in seats.items())
-        assert level_of(cluster, seats) <= tier
-        taken = offers.take(seats)
+    assert (chosen is not None) == (gpus <= most)
+    if chosen is not None:
+        assert sum(chosen.values()) == gpus
+        assert all(count <= free[node] for node, count in chosen.items())
+        assert level_of(cluster, chosen) <= tier
+        taken = offers.take(chosen)
         assert len(set(taken)) == gpus
         assert not set(taken) & {device for devices in offers.left.values() for device in devices}
 
 
 def test_slowdowns_come_from_the_columns_of_a_trace() -> None:
     slow = {"model": "vgg16", "rack_slowdown": 1.5, "network_slowdown": 3.0}
-    rows = [{"job": f"j{k}", "arrival": 0.0, "gpus": 1, "duration": 9.0, **slow} for k in range(2)]
-    assert placement_tiers(Trace.from_records(rows), read_cluster("1x1")) == PlacementTiers({"vgg16": (1.0, 1.5, 3.0)})
-    with pytest.raises(TraceError, match="same slowdowns"):
-        placement_tiers(Trace.from_records([rows[0], rows[1] | {"rack_slowdown": 1.2}]), read_cluster("1x1"))
-    with pytest.raises(TraceError, match="not below the first"):
-        placement_tiers(Trace.from_records([rows[0] | {"network_slowdown": 1.1}]), read_cluster("1x1"))
-    with pytest.raises(TraceError, match="'rack_slowdown' is missing"):
-        placement_tiers(
-            Trace.from_records([{name: rows[0][name] for name in ("job", "arrival", "gpus", "duration", "model")}]), read_cluster("1x1")
-        )
+    first, second = job_row("a", **slow), job_row("b", **slow)
+    assert placement_tiers(Trace.from_records([first, second]), read_cluster("1x1")) == PlacementTiers({"vgg16": (1.0, 1.5, 3.0)})
+    for rows, told in (
+        ([first, second | {"rack_slowdown": 1.2}], "same slowdowns"),
+        ([first | {"network_slowdown": 1.1}], "not below the first"),
+        ([job_row("a", model="vgg16")], "'rack_slowdown' is missing"),
+    ):
+        with pytest.raises(TraceError, match=told):
+            placement_tiers(Trace.from_records(rows), read_cluster("1x1"))
 
 
 def test_a_slower_network_stretches_what_crosses_racks_only() -> None:

@@ -1,4 +1,4 @@
-"""The artifact's Tiresias, Gandiva and Themis: its recorded runs, and the program that Themis solves."""
+"""The artifact's Tiresias, Gandiva and Themis: its runs, the program that Themis solves, and what the imitation has nothing like."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any
 import cvxpy as cp
 import numpy as np
 import pytest
+from tests.jobs import job_row
 from tests.simulator.references import one_in, reference
 from tests.systems.elasticflow.test_reference import histories, names_of, records, simulated, whole
 
@@ -70,7 +71,7 @@ def test_fractions_are_the_fairest(seed: int) -> None:
 
 def test_gandiva_leaves_ends_to_the_next_arrival() -> None:
     """While arrivals remain there are rounds at arrivals only: the second job is placed at 1000 s, and the first ended at 104 s."""
-    jobs = [{"job": str(k), "arrival": 1000.0 * k, "gpus": 1, "duration": 100.0, "deadline": 1000.0 * k + 102.0} for k in range(2)]
+    jobs = [job_row(str(k), at=1000.0 * k, deadline=1000.0 * k + 102.0) for k in range(2)]
     run = simulate(jobs, "gpu:1x1", "gandiva", regime="elasticflow", round=60)
     assert run.jobs["finish"].to_list() == [104.0, 1100.0]
     assert run.jobs["met"].to_list() == [False, True]
@@ -82,11 +83,59 @@ def test_gandiva_leaves_ends_to_the_next_arrival() -> None:
     [
         ("gandiva", 4, {}, "asks for 4 GPUs"),
         ("themis", 4, {}, "asks for 4 GPUs"),
-        ("themis", 1, {"f": 0.5}, "does not read 'f' of themis"),
-        ("tiresias", 1, {"gittins": True}, "does not read 'gittins' of tiresias"),
     ],
 )
 def test_what_the_original_cannot_do_is_refused(policy: str, gpus: int, settings: dict[str, Any], told: str) -> None:
-    jobs = [{"job": "a", "arrival": 0, "gpus": gpus, "duration": 100}]
+    jobs = [job_row("a", gpus)]
     with pytest.raises(GantlineError, match=told):
         simulate(jobs, "gpu:1x2", policy, regime="elasticflow", round=60, settings=settings)
+
+
+# What the imitation has nothing like is refused, and traces that it did not make run in it too.
+
+JOBS = [
+    job_row("a", 1, 1000, max_gpus=4, deadline=900, options="gpu:1=1000|gpu:2=600|gpu:4=400"),
+    job_row("b", 2, 600, at=10, max_gpus=4, deadline=300, options="gpu:2=600|gpu:4=400"),
+    job_row("c", 1, 50, at=10, max_gpus=1, deadline=None, options="gpu:1=50"),
+]
+
+
+@pytest.mark.parametrize(
+    ("changed", "told"),
+    [
+        ({"round": None}, "length of a slot"),
+        ({"cluster": "gpu:1x4,other:1x4"}, "one device type"),
+    ],
+)
+def test_a_request_that_the_original_cannot_answer_is_refused(changed: dict[str, Any], told: str) -> None:
+    given = {"cluster": "gpu:1x4", "policy": "elasticflow", "round": 60.0} | changed
+    with pytest.raises(GantlineError, match=told):
+        simulate(JOBS, given.pop("cluster"), given.pop("policy"), regime="elasticflow", **given)
+
+
+def test_a_job_without_a_power_of_two_is_refused() -> None:
+    jobs = [job_row("odd", 3, 10, deadline=100)]
+    with pytest.raises(GantlineError, match="'odd' has no size that is a power of two"):
+        simulate(jobs, "gpu:1x4", "elasticflow", regime="elasticflow", round=60)
+
+
+def test_a_slot_that_overhead_eats_up_is_refused_instead_of_running_for_ever() -> None:
+    """The planned end of the job that waits is a round, in which the other is started again; the original goes on without end."""
+    runs = job_row("a", 4, 6, deadline=6, options="gpu:4=6")
+    waits = job_row("b", 1, 1, deadline=None, options="gpu:1=1")
+    with pytest.raises(GantlineError, match="a slot has only 1"):
+        simulate([runs, waits], "gpu:1x4", "elasticflow", regime="elasticflow", round=1, settings={"compat": "elasticflow"})
+
+
+def test_tiresias_with_a_restart_in_every_round_is_refused_too() -> None:
+    """A second's slot means that all start again in every round, and one is made for each demotion that seems near."""
+    jobs = [job_row("a", 8, 9000)]
+    with pytest.raises(GantlineError, match="a slot has only 1"):
+        simulate(jobs, "gpu:1x8", "tiresias", regime="elasticflow", round=1, settings={"limits": "100,200"})
+
+
+def test_a_job_may_grow_over_more_levels_than_the_original_has() -> None:
+    options = "|".join(f"gpu:{2**level}={100_000 / 2**level}" for level in range(11))
+    jobs = [job_row("wide", 1, 100_000, max_gpus=1024, options=options)]
+    run = simulate(jobs, "gpu:128x8", "elasticflow", regime="elasticflow", round=60, settings={"compat": "elasticflow"})
+    assert run.allocations["gpus"].to_list() == [1024]

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
-from tests.systems.elasticflow.workloads import some_jobs
+from tests.jobs import by_job, job_row
+from tests.systems.elasticflow.workloads import late, some_jobs
 
 from gantline import simulate
 from gantline.core.errors import GantlineError
@@ -19,29 +20,14 @@ from gantline.simulator.run import Run
 Job = dict[str, Any]
 
 
-def late(run: Run) -> list[str]:
-    """Admitted jobs that missed their deadlines."""
-    jobs = run.jobs.filter(pl.col("deadline").is_not_nan() & (pl.col("state") != "rejected"))
-    return jobs.filter(~(pl.col("finish") <= pl.col("deadline") + 1e-5))["job"].to_list()
-
-
 def states(run: Run) -> dict[str, str]:
-    return dict(run.jobs.select("job", "state").iter_rows())
+    return by_job(run, "state")
 
 
 def job(name: str, arrival: float, work: float, deadline: float | None, sizes: tuple[int, ...] = (1, 2, 4), power: float = 0.8) -> Job:
     options = "|".join(f"gpu:{g}={work / g**power!r}" for g in sizes)
-    row = {"job": name, "arrival": arrival, "gpus": sizes[0], "duration": work / sizes[0] ** power, "max_gpus": sizes[-1]}
+    row = job_row(name, sizes[0], work / sizes[0] ** power, at=arrival, max_gpus=sizes[-1])
     return row | {"deadline": deadline, "options": options}
-
-
-@pytest.mark.parametrize("seed", range(6))  # every load on either cluster
-@pytest.mark.parametrize(("costs", "round"), [("", None), ("20", None), ("start=10,resume=25,resize=5", 60.0)])
-def test_no_admitted_job_is_late(seed: int, costs: str, round: float | None) -> None:
-    run = simulate(some_jobs(seed, load=1 + seed % 3), "gpu:4x4" if seed % 2 else "gpu:2x8", "elasticflow", costs=costs, round=round)
-    assert late(run) == []
-    assert not run.incidents
-    assert set(states(run).values()) <= {"completed", "rejected"}
 
 
 def test_a_node_that_fails_and_returns_in_time_is_no_harm_when_there_is_room() -> None:
@@ -196,10 +182,6 @@ def test_a_plan_that_cannot_be_made_anew_is_kept(monkeypatch: pytest.MonkeyPatch
     assert kept > 0
 
 
-@pytest.mark.parametrize(
-    ("settings", "told"),
-    [({"admission": "all"}, "single, group"), ({"overhead": "-3"}, "'overhead' is '-3'"), ({"spare_order": "most"}, "least_added")],
-)
-def test_a_wrong_word_is_refused(settings: dict[str, str], told: str) -> None:
-    with pytest.raises(GantlineError, match=told):
-        make_policy("elasticflow", settings)
+def test_an_overhead_below_zero_is_refused() -> None:
+    with pytest.raises(GantlineError, match="'overhead' is '-3'"):
+        make_policy("elasticflow", {"overhead": "-3"})

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
-from tests.systems.elasticflow.workloads import some_jobs
+from tests.examples import FEWER
+from tests.systems.elasticflow.workloads import late, some_jobs
 
 from gantline import simulate
 from gantline.core.errors import RefusedError
@@ -20,17 +20,11 @@ from gantline.engine.drivers.faulty import Faults, FaultyExecutor
 from gantline.models.model import Gangs, PerformanceModel
 from gantline.policies.elastic.pools import pools
 from gantline.policies.registry import make_policy
-from gantline.simulator.run import Run
 from gantline.systems.elasticflow.policies.admission_control import AdmissionControl
 from gantline.systems.elasticflow.policies.reservations import reserve_more
 
 
-def late(run: Run) -> list[str]:
-    jobs = run.jobs.filter(pl.col("deadline").is_not_nan() & (pl.col("state") != "rejected"))
-    return jobs.filter(~(pl.col("finish") <= pl.col("deadline") + 1e-5))["job"].to_list()
-
-
-@settings(max_examples=settings().max_examples // 3)
+@FEWER
 @given(
     seed=st.integers(0, 10**6),
     load=st.sampled_from([0.5, 2.0, 5.0]),
@@ -50,7 +44,7 @@ def test_no_admitted_job_is_late_whatever_the_setting(
     assert set(run.jobs["state"].to_list()) <= {"completed", "rejected"}
 
 
-@settings(max_examples=settings().max_examples // 3)
+@FEWER
 @given(
     seed=st.integers(0, 10**6),
     cost=st.sampled_from(["", "measured", "30", "start=200,resume=30,resize=70,doubling=5"]),

@@ -5,6 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import polars as pl
+
+from gantline.simulator.run import Run
 
 
 def some_jobs(seed: int, count: int = 30, load: float = 1.0) -> list[dict[str, Any]]:
@@ -23,3 +26,9 @@ def some_jobs(seed: int, count: int = 30, load: float = 1.0) -> list[dict[str, A
         job = {"job": f"j{k}", "arrival": at, "gpus": gpus, "duration": duration, "min_gpus": min(sizes), "max_gpus": max(sizes)}
         found.append(job | {"options": options, "deadline": due})
     return found
+
+
+def late(run: Run) -> list[str]:
+    """Admitted jobs that missed their deadlines."""
+    jobs = run.jobs.filter(pl.col("deadline").is_not_nan() & (pl.col("state") != "rejected"))
+    return jobs.filter(~(pl.col("finish") <= pl.col("deadline") + 1e-5))["job"].to_list()

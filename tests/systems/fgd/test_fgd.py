@@ -10,7 +10,7 @@ import pytest
 from tests.simulator.references import reference
 
 from gantline.lab.experiment.cluster_filling import FilledCluster, fill, read_nodes, read_pods
-from gantline.policies.placement.parts.fragments import PartChanges, PartNodes, accepted_models, fragments_over_time, typical_mix
+from gantline.policies.placement.parts.fragments import accepted_models, typical_mix
 from gantline.systems.fgd.scheme import SCHEME, GoRandom, go_constants
 
 RULES = ("dotprod", "clustering", "packing", "bestfit", "fgd")
@@ -96,30 +96,6 @@ def test_the_final_state_is_the_one_that_the_authors_print() -> None:
     last = filled("default", "fgd", 42).filled
     assert last.used[-1] == 5_919_410
     assert round(last.fragments[-1], -1) == 291_360
-
-
-def test_fragments_over_time_are_those_of_the_filling() -> None:
-    """The measure of reports, given the same pods in the same seats: after every pod of the published run, and at its end as printed."""
-    done = filled("default", "fgd", 42)
-    nodes, pods, seats = done.nodes, [done.pods.shape[at] for at in done.order], done.filled
-    models, at = sorted(set(nodes.model)), done.node_order
-    model = np.array([models.index(nodes.model[node]) for node in at])
-    idle = PartNodes.idle(nodes.cpu[at], nodes.memory[at], nodes.gpus[at], model)
-    free = idle.free.copy()
-    rows: list[tuple[float, int, int, float, float]] = []
-    for when, (pod, node, device) in enumerate(zip(pods, seats.node.tolist(), seats.device.tolist())):
-        whole = np.flatnonzero(free[node] == 1000.0)[: pod.gpus].tolist() if pod.part == 1000.0 else [device]
-        for number, place in enumerate(whole if pod.gpus else [-1]):
-            if node >= 0:
-                rows.append((float(when), node, place, pod.part, pod.cpu if number == 0 else 0.0))
-                free[node, place] -= pod.part if place >= 0 else 0.0
-    start, node_of, device_of, part, cpu = (np.array(column) for column in zip(*rows))
-    changes = PartChanges.of(start, np.full(len(rows), np.inf), node_of, device_of, part, cpu)
-    steps = fragments_over_time(idle, changes, typical_mix(done.pods.shape, accepted_models(models)), -1.0)[1:-1]
-    placed = steps[:, 0].astype(np.int64)
-    assert np.abs(steps[:, 2] - seats.fragments[placed]).max() < 1e-3
-    assert (steps[:, 1] == nodes.capacity - seats.used[placed]).all()
-    assert round(float(steps[-1, 2]), -1) == 291_360
 
 
 @pytest.mark.long

@@ -7,6 +7,7 @@ from typing import Any
 
 import polars as pl
 import pytest
+from tests.grids import hourly
 from tests.simulator.references import one_in, reference
 
 from gantline.core.errors import GantlineError
@@ -20,10 +21,7 @@ HOUR = 3600.0
 @pytest.fixture
 def grid(tmp_path: Path) -> str:
     """Thirty days: 100 g/kWh at night, 500 from hour 6 to 18 of each day, the first day cleanest at its hour 20."""
-    path = tmp_path / "grid.csv"
-    levels = [500 if 6 <= hour % 24 < 18 else 20 if hour == 20 else 100 for hour in range(720)]
-    path.write_text("hour,lca\n" + "".join(f"{hour},{level}\n" for hour, level in enumerate(levels)))
-    return str(path)
+    return hourly(tmp_path, [500 if 6 <= hour % 24 < 18 else 20 if hour == 20 else 100 for hour in range(720)])
 
 
 def run(grid: str, jobs: list[dict[str, Any]], **settings: Any) -> Run:
@@ -96,13 +94,9 @@ def test_short_jobs_take_spot_machines(grid: str) -> None:
 @pytest.mark.parametrize(
     ("change", "what"),
     [
-        ({"policy": "fifo"}, "no policy 'fifo'"),
         ({"settings": {"start": 1}}, "from hour 1 on reads 720"),
         ({"settings": {"waiting": "six"}}, "waiting is 'six'"),
-        ({"settings": {"scheduling": "sometimes"}}, "'scheduling' is 'sometimes'"),
         ({"carbon": ""}, "carbon"),
-        ({"round": 60}, "--round"),
-        ({"costs": "30"}, "--costs"),
         ({"cluster": "cpu:1x0/0.5c"}, "0.5"),
         ({"jobs": {"duration": [200.0]}}, "less than 300 s"),
         ({"jobs": {"cpus": [0.5]}}, "whole number of CPUs"),

@@ -1,22 +1,20 @@
-"""Gandiva's mechanisms one by one: homes by affinity, turns per server, packing, migration and growth."""
+"""Gandiva: its time slicing on the engine, and homes by affinity, turns per server, packing, migration and growth one by one."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import pytest
+from tests.jobs import job_row as job
 
 from gantline import simulate
 from gantline.core.errors import GantlineError
+from gantline.policies.registry import make_policy
 from gantline.simulator.run import Run
 from gantline.systems.gandiva.policies.homes import Homes, Packing, against_fragments, for_locality
 from gantline.traces.generators import generate
 
 OFF = {"packing": False, "migration": False, "growth": False}
-
-
-def job(name: str, gpus: int, length: float, at: float = 0.0, **more: Any) -> dict[str, Any]:
-    return {"job": name, "arrival": at, "gpus": gpus, "duration": length, **more}
 
 
 def run(*jobs: dict[str, Any], cluster: str = "2x4", options: dict[str, Any] | None = None, **settings: Any) -> Run:
@@ -31,8 +29,8 @@ def spells(found: Run, name: str) -> list[tuple[float, float, list[int], str]]:
 def homes(gpus: list[int], *jobs: tuple[int, dict[int, int]]) -> Homes:
     """Jobs of a size, and where they live."""
     found = Homes(gpus, lambda job: range(len(gpus)))
-    for number, (size, seats) in enumerate(jobs):
-        found.move_in(number, size, seats)
+    for number, (size, gpus_by_server) in enumerate(jobs):
+        found.move_in(number, size, gpus_by_server)
     return found
 
 
@@ -120,7 +118,7 @@ def test_a_job_grows_into_gpus_that_were_idle_and_shrinks_for_a_newcomer() -> No
     options = "gpu:1=1000|gpu:2=500|gpu:4=250"
     elastic = job("grows", 1, 1000.0, min_gpus=1, max_gpus=4, options=options)
 
-    found = run(elastic, job("new", 1, 100.0, at=200.0), cluster="1x4", growth=True, idle=60.0)
+    found = run(elastic, job("new", at=200.0), cluster="1x4", growth=True, idle=60.0)
 
     sizes = [(start, len(devices)) for start, _, devices, _ in spells(found, "grows")]
     assert sizes[:3] == [(0.0, 1), (60.0, 4), (200.0, 2)]
@@ -144,3 +142,31 @@ def test_both_clocks_agree_with_every_mechanism(part: str) -> None:
 def test_a_part_that_there_is_not_is_refused() -> None:
     with pytest.raises(GantlineError, match=r"no part 'mixed'.*'mix'"):
         generate("gandiva", part="mixed")
+
+
+# Gandiva's time slicing on the engine: turns, nobody cut short, nobody left out.
+
+
+def test_the_first_turn_of_a_job_that_starts_within_a_slice_is_the_rest_of_it() -> None:
+    jobs = [job(name, 1, length, at=at) for name, at, length in (("a", 0, 50), ("b", 30, 200), ("c", 40, 200))]
+    spells = simulate(jobs, "1x1", "gandiva").allocations.select("job", "start", "end").rows()
+    assert spells[:4] == [("a", 0.0, 50.0), ("b", 50.0, 60.0), ("c", 60.0, 120.0), ("b", 120.0, 180.0)]
+
+
+def test_three_jobs_take_turns_on_one_device() -> None:
+    jobs = [job(name, 1, 120) for name in "abc"]
+    run = simulate(jobs, "gpu:1x1", "gandiva")
+    turns = run.allocations.sort("start").select("job", "start", "end").rows()
+    assert turns == [("a", 0, 60), ("b", 60, 120), ("c", 120, 180), ("a", 180, 240), ("b", 240, 300), ("c", 300, 360)]
+
+
+def test_a_newcomer_waits_for_its_turn_and_nobody_is_preempted_alone() -> None:
+    jobs = [job("a", 1, 200), job("b", 1, 50, at=70)]
+    run = simulate(jobs, "gpu:1x1", "gandiva")
+    turns = run.allocations.sort("start").select("job", "start", "end").rows()
+    assert turns == [("a", 0, 120), ("b", 120, 170), ("a", 170, 250)]
+
+
+def test_a_slice_of_nothing_is_refused() -> None:
+    with pytest.raises(GantlineError, match=r"'slice' is 0\.0"):
+        make_policy("gandiva", {"slice": "0"})

@@ -14,7 +14,6 @@ from gantline.systems.gavel.policies.solving import (
     maximise_gain,
     maximise_level,
     maximise_welfare,
-    minimise_ratio,
     throughput_of,
 )
 
@@ -34,29 +33,6 @@ def demands(program: Program, seed: int = 0) -> Floats:
 
 def best(goal: cp.Maximize | cp.Minimize, limits: list[cp.Constraint]) -> float:
     return float(cp.Problem(goal, limits).solve(solver="CLARABEL"))
-
-
-def test_the_largest_level_is_that_of_clarabel(instance: Instance) -> None:
-    program = constraints(instance, kinds(instance))
-    demand = demands(program) * (program.reach > 0)
-    _, throughput, limits = model(program)
-    level = cp.Variable()
-    point = maximise_level(program, demand)
-    assert point.solved
-    assert point.level == pytest.approx(best(cp.Maximize(level), [*limits, throughput >= demand * level]), rel=1e-6)
-    assert (throughput_of(program, point.x) >= demand * point.level * (1 - 1e-6)).all()
-
-
-def test_the_smallest_ratio_is_that_of_clarabel(instance: Instance) -> None:
-    program = constraints(instance, apart(instance))
-    steps, elapsed = instance.needing("steps", "elapsed")
-    total = steps / demands(program)
-    _, throughput, limits = model(program)
-    ratio = cp.multiply(1 / total, elapsed) + cp.multiply(steps / total, cp.inv_pos(throughput))
-    fit = program.reach > 0
-    point = minimise_ratio(program, steps, total, elapsed)
-    assert point.solved
-    assert point.level == pytest.approx(best(cp.Minimize(cp.max(ratio[fit])), limits), rel=1e-5)
 
 
 def test_the_largest_gain_above_floors_is_that_of_clarabel(instance: Instance) -> None:

@@ -6,8 +6,9 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.examples import FEWER
 from tests.systems.gavel.feasible import excess
 
 from gantline.systems.gavel.policies.allocation import effective_throughput, isolated
@@ -98,7 +99,7 @@ def test_water_filling_is_never_below_max_min_for_the_worst_job_and_wastes_nothi
         assert _together(instance, request) < 1.0
 
 
-@settings(max_examples=settings().max_examples // 3)
+@FEWER
 @given(instances(gangs=False), st.integers(0, 5), st.lists(speed, min_size=3, max_size=3))
 def test_lying_about_throughputs_does_not_pay_under_the_discount(instance: Instance, liar: int, lie: list[float]) -> None:
     liar %= len(instance)

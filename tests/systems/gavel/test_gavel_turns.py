@@ -5,9 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-import pytest
 
-from gantline.core import memory as memories
 from gantline.policies.turns import NO_TURN, Ledger, next_turns, tasks_of
 
 ROUND = 360.0
@@ -44,13 +42,6 @@ def test_three_quarters_of_the_time_are_three_turns_of_four() -> None:
     assert (turns[:, 1] == 0).sum() == 10
 
 
-def test_nobody_waits_longer_than_its_share_asks_for() -> None:
-    machine = Machine([[0.5], [0.25], [0.25]], [1])
-    ran = [np.argmax(machine.turn()) for _ in range(12)]
-    for start in range(0, 12, 4):
-        assert sorted(ran[start : start + 4]) == [0, 0, 1, 2]
-
-
 def test_devices_that_no_share_wants_are_used_all_the_same() -> None:
     assert Machine([[1.0], [0.0]], [2]).turn() == [0, 0]
     assert Machine([[1.0], [0.0]], [2]).turn(strict=True) == [0, NO_TURN]
@@ -68,24 +59,6 @@ def test_a_newcomer_holds_a_place_in_vain_only_if_the_artifact_is_imitated() -> 
         machine.ledger = machine.ledger.updated(machine.jobs, machine.scale, machine.service, False, ROUND)
         assert machine.ledger.stale
         assert machine.turn(wasteful=wasteful) == expected
-
-
-def test_what_was_owed_is_carried_along_when_shares_change() -> None:
-    """Two jobs with equal shares: the one that got nothing before comes first."""
-    machine = Machine([[0.5], [0.5]], [1])
-    assert machine.turn() == [0, NO_TURN]
-    machine.ledger = machine.ledger.renewed(np.array([[0.5], [0.5]]), np.zeros((0, 1)), ROUND, ROUND)
-    assert machine.ledger.deficit[:, 0].tolist() == pytest.approx([-180.0, 180.0])
-    assert machine.turn() == [NO_TURN, 0]
-
-
-def test_the_account_survives_being_stored() -> None:
-    machine = Machine([[0.75], [0.25]], [1])
-    machine.turn()
-    stored = memories.decode(memories.encode(machine.ledger.plain()))
-    again = Ledger.recall(stored, 1)
-    assert memories.encode(again.plain()) == memories.encode(machine.ledger.plain())
-    assert Ledger.recall(stored, 2).jobs == ()
 
 
 def test_pairs_stand_behind_the_later_of_their_jobs_and_join_equal_gangs_only() -> None:

@@ -7,7 +7,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 from tests.cli.conftest import Cli, cli  # noqa: F401
-from tests.systems.genmodel.allreduce_messages import PieceMessage, ReducingServers, messages
 
 from gantline import simulate
 from gantline.core.errors import GantlineError, UsageError
@@ -27,29 +26,29 @@ from gantline.models.links.allreduce import (
 )
 from gantline.traces.files.profiles import read_timed
 
-ONE_SERVER = AllReducePlan("one-server")
 RING, DIRECT = AllReducePlan("ring"), AllReducePlan("direct")
 
 
-@pytest.mark.parametrize("servers", [2, 3, 4, 6, 8, 12])
-def test_closed_forms_are_what_the_messages_of_a_plan_count_up_to(servers: int) -> None:
-    for plan in (*plans(servers), ONE_SERVER):
-        delivered = ReducingServers(servers)
-        counted = delivered.run(messages(plan, servers))
-        levels = plan.levels(servers, 1.0)
-        assert delivered.done, plan
-        closed = [sum(getattr(level, name) for level in levels) for name in ("rounds", "data", "additions", "accesses")]
-        assert [float(count) for count in counted[:4]] == pytest.approx(closed), plan
-        assert counted.fan_in == max(level.fan_in for level in levels), plan
-
-
-def test_a_schedule_that_loses_or_repeats_a_piece_is_seen() -> None:
-    rounds = messages(RING, 4)
-    short = ReducingServers(4)
-    short.run(rounds[:-1])
-    assert not short.done
-    with pytest.raises(ValueError, match="would count server 1 twice"):
-        ReducingServers(2).run([[PieceMessage(1, 0, (0,), True)], [PieceMessage(1, 0, (0,), True)]])
+@pytest.mark.parametrize(
+    ("plan", "servers", "rounds", "data", "additions", "accesses", "fan_in"),
+    [
+        (AllReducePlan("one-server"), 6, 2, 10, 5, 7, 6),
+        (RING, 6, 10, 10 / 6, 5 / 6, 15 / 6, 2),
+        (DIRECT, 6, 2, 10 / 6, 5 / 6, 7 / 6, 6),
+        (AllReducePlan("levels", (6, 2)), 12, 4, 22 / 12, 11 / 12, 17 / 12, 6),
+        (AllReducePlan("levels", (2, 3, 2)), 12, 6, 22 / 12, 11 / 12, 29 / 12, 3),
+        (AllReducePlan("halving-doubling"), 8, 6, 14 / 8, 7 / 8, 21 / 8, 2),
+    ],
+    ids=str,
+)
+def test_a_plan_costs_what_its_messages_count_up_to(
+    plan: AllReducePlan, servers: int, rounds: int, data: float, additions: float, accesses: float, fan_in: int
+) -> None:
+    """Of data of one unit on each server, cut into a piece for each, followed from server to server; of the busiest one in each round."""
+    levels = plan.levels(servers, 1.0)
+    total = [sum(getattr(level, name) for level in levels) for name in ("rounds", "data", "additions", "accesses")]
+    assert total == pytest.approx([rounds, data, additions, accesses])
+    assert max(level.fan_in for level in levels) == fan_in
 
 
 @pytest.mark.parametrize("size", [100.0, 1000.0])

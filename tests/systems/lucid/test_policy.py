@@ -6,13 +6,14 @@ from typing import Any
 
 import polars as pl
 import pytest
+from tests.jobs import by_job, job_row
 from tests.probes.scenario import spans
 
 from gantline.core.errors import GantlineError
 from gantline.core.snapshot_json import decode_snapshot
 from gantline.simulator.run import Run
 from gantline.simulator.simulate import simulate
-from gantline.systems.lucid.policies.profiler import FreeSeats, ProfilerShare
+from gantline.systems.lucid.policies.profiler import FreeByNode, ProfilerShare
 from gantline.traces.files.speeds import read_pair_profiles
 
 TINY, JUMBO = "walker/Gridworld/64/fp32", "encoder/Encyclopedia/16/fp32"
@@ -20,7 +21,7 @@ EAGER = {"quiet": 0.0, "profile": 0.0}  # pairs without the rest
 
 
 def job(name: str, gpus: int, duration: float, at: float = 0.0, model: str = TINY) -> dict[str, Any]:
-    return {"job": name, "arrival": at, "gpus": gpus, "duration": duration, "model": model}
+    return job_row(name, gpus, duration, at=at, model=model)
 
 
 def run_lucid(*jobs: dict[str, Any], cluster: str = "4x4", settings: dict[str, Any] | None = None, **more: Any) -> Run:
@@ -28,7 +29,7 @@ def run_lucid(*jobs: dict[str, Any], cluster: str = "4x4", settings: dict[str, A
 
 
 def finishes(run: Run) -> dict[str, float]:
-    return dict(run.jobs.select("job", "finish").rows())
+    return by_job(run, "finish")
 
 
 def test_a_newcomer_is_tried_on_the_last_node_and_begins_again() -> None:
@@ -119,8 +120,8 @@ def test_a_node_is_borrowed_for_more_than_ten_newcomers(newcomers: int, nodes: s
 def test_a_borrowed_node_is_given_back_when_fewer_than_five_wait(waiting: int, borrowed: int) -> None:
     snapshot = decode_snapshot({"cluster": "4x4", "jobs": []})
     profiler = ProfilerShare.now(snapshot, 1, 2)
-    assert profiler.resized(FreeSeats(snapshot), waiting, True).borrowed == borrowed
-    assert profiler.resized(FreeSeats(snapshot), 0, False).borrowed == 2, "many are expected"
+    assert profiler.resized(FreeByNode(snapshot), waiting, True).borrowed == borrowed
+    assert profiler.resized(FreeByNode(snapshot), 0, False).borrowed == 2, "many are expected"
 
 
 def test_slips_are_repaired_already() -> None:

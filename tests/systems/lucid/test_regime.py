@@ -86,10 +86,7 @@ def test_jobs_of_clusters_that_are_not_there_are_turned_away_and_counted(tmp_pat
     [
         ({"cluster": "4x8"}, "is of no pool"),
         ({"profiles": ""}, "needs measurements and predictions"),
-        ({"policy": "las"}, "no policy 'las'"),
-        ({"settings": {"quiet": 3.0}}, "does not read 'quiet'"),
         ({"settings": {"repair": "everything"}}, "no slip is called 'everything'"),
-        ({"round": 60}, "nothing like --round"),
         ({"jobs": [job("a", 1, 300) | {"arrival": BEGIN + 0.5}]}, "whole seconds"),
         ({"jobs": [job("a", 1, 300, model="Owl/Nights/1/amp")]}, "trains 'Owl/Nights/1/amp', which is not measured"),
         ({"jobs": [job("b", 1, 300)]}, "no prediction for job 'b'"),

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import pytest
+from tests.jobs import by_job, job_row
+from tests.probes.scenario import each
 
 from gantline.core.errors import GantlineError
-from gantline.core.plan import Assignment, Mode, Plan
-from gantline.core.policy import Policy
-from gantline.core.snapshot import Snapshot
+from gantline.core.plan import Mode
 from gantline.models.sharing.stage_cycles import DISTURBED, STAGES, StageCycles, Stages, cycle_period
 from gantline.simulator.run import Run
 from gantline.simulator.simulate import simulate
@@ -20,7 +19,7 @@ LOADER, CRUNCHER, TALKER = Stages(1.0, 0.5, 0.0), Stages(0.5, 1.0, 0.0), Stages(
 
 def job(name: str, duration: float, stages: Stages | None, **more: Any) -> dict[str, Any]:
     times = dict(zip(STAGES, stages)) | {"iteration_time": sum(stages)} if stages else dict.fromkeys((*STAGES, "iteration_time"))
-    return {"job": name, "arrival": 0.0, "gpus": 1, "duration": duration} | times | more
+    return job_row(name, 1, duration) | times | more
 
 
 def run(jobs: list[dict[str, Any]], cluster: str = "1x1", policy: Any = "muri", settings: Any = None, **options: Any) -> Run:
@@ -28,7 +27,7 @@ def run(jobs: list[dict[str, Any]], cluster: str = "1x1", policy: Any = "muri", 
 
 
 def ends(found: Run) -> dict[str, float]:
-    return dict(found.jobs.select("job", "finish").rows())
+    return by_job(found, "finish")
 
 
 def test_jobs_with_different_bottlenecks_share_a_device_until_one_ends() -> None:
@@ -59,18 +58,10 @@ def test_the_worst_order_makes_the_same_jobs_later() -> None:
     assert max(ends(run(jobs, settings={"ordering": "worst"})).values()) > max(ends(run(jobs)).values())
 
 
-@dataclass(frozen=True)
-class InOneGroup(Policy):
-    """All jobs on the first devices, the first of them last."""
-
-    def decide(self, snapshot: Snapshot) -> Plan:
-        count = len(snapshot.jobs)
-        return Plan.assign([Assignment(at, group=1, mode=Mode.INTERLEAVE, offset=float(count - at)) for at in range(count)])
-
-
 def test_the_model_serves_any_policy_and_reads_the_order_from_the_offsets() -> None:
     jobs = (Stages(1.0, 0.2, 0.1), Stages(0.2, 1.0, 0.1), Stages(0.1, 0.2, 1.0))
-    found = run([job(name, 1000 * sum(stages), stages) for name, stages in zip("abc", jobs)], policy=InOneGroup())
+    first_last = each(lambda snapshot, k: {"group": 1, "mode": Mode.INTERLEAVE, "offset": float(len(snapshot.jobs) - k)})
+    found = run([job(name, 1000 * sum(stages), stages) for name, stages in zip("abc", jobs)], policy=first_last)
 
     assert ends(found)["a"] == pytest.approx(1000 * cycle_period(jobs[::-1]) * DISTURBED[2])
     assert cycle_period(jobs[::-1]) != cycle_period(jobs)
@@ -94,4 +85,4 @@ def test_stage_times_that_are_none_are_refused(times: tuple[Any, ...]) -> None:
 
 def test_a_trace_without_stage_times_is_refused() -> None:
     with pytest.raises(GantlineError, match="column 'stage_load' is missing"):
-        run([{"job": "a", "arrival": 0.0, "gpus": 1, "duration": 10.0}])
+        run([job_row("a", 1, 10.0)])

@@ -8,6 +8,7 @@ from typing import Any
 
 import polars as pl
 import pytest
+from tests.jobs import by_job, job_row
 
 from gantline.core.errors import GantlineError
 from gantline.models.sharing.stage_cycles import ALONE, DISTURBED
@@ -23,14 +24,14 @@ PAIR = 1.5 * DISTURBED[1]  # their period together: one loads while the other co
 
 def job(name: str, iterations: int, stages: tuple[float, float, float] = LOADER, **more: Any) -> dict[str, Any]:
     step = sum(stages)
-    row = {"job": name, "arrival": 0.0, "gpus": 1, "duration": iterations * step, "model": "net", "iterations": float(iterations)}
+    row = job_row(name, 1, iterations * step, model="net", iterations=float(iterations))
     row |= {"iteration_time": step, "opportunistic": 0.0}
     return row | dict(zip(("stage_load", "stage_gpu", "stage_network"), stages)) | more
 
 
 def ends(jobs: list[dict[str, Any]], policy: str = "muri", cluster: str = "1x1", **settings: Any) -> dict[str, float]:
     run = simulate(pl.DataFrame(jobs), cluster, policy, settings=settings, regime="muri")
-    return dict(run.jobs.select("job", "finish").rows())
+    return by_job(run, "finish")
 
 
 def test_a_job_that_sees_no_event_pays_nothing_and_each_event_costs_the_others_ten_seconds() -> None:
@@ -65,18 +66,6 @@ def test_without_matching_neighbours_in_the_order_share_although_others_would_fi
 
     assert matched["a"] == pytest.approx(100 * PAIR)
     assert chunks["a"] > matched["a"]
-
-
-def test_the_worst_order_is_slower_than_the_best() -> None:
-    jobs = [job("a", 100, (1.0, 0.2, 0.1)), job("b", 100, (0.2, 1.0, 0.1)), job("c", 100, (0.1, 0.2, 1.0))]
-
-    assert max(ends(jobs, ordering="worst").values()) > max(ends(jobs).values())
-
-
-def test_srtf_and_srsf_differ_by_the_gpus() -> None:
-    jobs = [job("wide", 10, gpus=2), job("thin", 15), job("thinner", 16)]
-
-    assert ends(jobs, "srtf", "1x2")["wide"] < ends(jobs, "srsf", "1x2")["wide"]
 
 
 def test_tiresias_lets_a_newcomer_pass_a_job_that_has_had_its_share() -> None:
@@ -127,10 +116,6 @@ def test_what_the_original_has_nothing_like_is_refused() -> None:
         with pytest.raises(GantlineError, match=what):
             simulate(pl.DataFrame(jobs or [job("a", 10)]), cluster, policy, regime="muri", **options)
 
-    refused("no policy 'fifo'", policy="fifo")
-    refused("does not read 'interval'", settings={"interval": 60})
-    refused("'ordering' is 'best-ish'", settings={"ordering": "best-ish"})
-    refused("--costs", costs="30")
     refused("one type", cluster="a:1x1,b:1x1")
     refused("column 'stage_load' is missing", jobs=[{name: value for name, value in job("a", 10).items() if name != "stage_load"}])
     refused("stages of", jobs=[job("a", 10) | {"stage_load": 0.0, "stage_gpu": 0.0}])

@@ -1,4 +1,4 @@
-"""Optimus with parameter servers: sizes against a plain greedy, seats against brute force, and whole runs."""
+"""Optimus with parameter servers: sizes against a plain greedy, seats against brute force, whole runs, links and stragglers."""
 
 from __future__ import annotations
 
@@ -10,12 +10,24 @@ import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.jobs import by_job, job_row
 
 from gantline import simulate
+from gantline.core.cluster_spec import parse_cluster
 from gantline.core.errors import UsageError
-from gantline.models.parameter_servers import ServerSpeed
+from gantline.models.parameter_servers import ServerJob, ServerSpeed, Straggling, TaskNodes, left_of
 from gantline.policies.registry import make_policy
-from gantline.systems.optimus.policies.servers_and_workers import Belief, JointDemand, JointTask, NodeRoom, Seats, by_gain, by_share, deal
+from gantline.systems.optimus.policies.servers_and_workers import (
+    Belief,
+    JointDemand,
+    JointTask,
+    NodeRoom,
+    TaskPlacement,
+    balance,
+    by_gain,
+    by_share,
+    deal,
+)
 
 DEMAND = JointDemand((0.0, 3.0, 9.0), (1.0, 2.0, 8.0), (8.0, 32.0, 96.0))
 SYNC = "sync=1.02/2.78/4.92/0/0.02;batch=20;epochs=30;loss=0.3/1/0.2"
@@ -98,7 +110,7 @@ def test_seats_are_dealt_on_the_nodes_with_most_cpus_free() -> None:
     run = simulate(jobs(1, max_gpus=1), "gpu:1x4/8c/64g,gpu:1x2/32c/64g", "optimus")
     assert run.allocations["nodes"].to_list() == [[1]]
     room = NodeRoom(np.arange(3), np.array([[4.0, 8.0, 64.0], [1.0, 16.0, 64.0], [2.0, 16.0, 64.0]]))
-    assert deal(JointTask(1, 1), DEMAND, room, 0) == Seats(0, [2], [2]), "of two with as many CPUs the one with more GPUs"
+    assert deal(JointTask(1, 1), DEMAND, room, 0) == TaskPlacement(0, [2], [2]), "of two with as many CPUs the one with more GPUs"
 
 
 def jobs(count: int, **more: Any) -> list[dict[str, Any]]:
@@ -124,7 +136,7 @@ def test_one_job_alone_goes_at_the_speed_of_what_it_was_given() -> None:
 
 def test_newcomers_wait_for_the_next_interval() -> None:
     run = simulate(jobs(2), "gpu:2x2/16c/48g", "optimus", settings={"interval": 100.0})
-    assert dict(run.jobs.select("job", "first_start").iter_rows()) == {"j0": 0.0, "j1": 100.0}
+    assert by_job(run, "first_start") == {"j0": 0.0, "j1": 100.0}
 
 
 def test_plain_gangs_have_a_server_for_every_worker() -> None:
@@ -143,7 +155,7 @@ def test_what_was_learned_of_a_job_grows_with_its_epochs() -> None:
 
 
 def test_curves_of_both_kinds_in_one_trace_are_refused() -> None:
-    mixed = [*jobs(1), {"job": "other", "arrival": 20.0, "gpus": 1, "duration": 10, "scaling": "sample=1"}]
+    mixed = [*jobs(1), job_row("other", 1, 10, at=20.0, scaling="sample=1")]
     with pytest.raises(UsageError, match="'other': other jobs train with parameter servers"):
         simulate(mixed, "gpu:1x4", "optimus")
 
@@ -153,5 +165,93 @@ def test_a_wrong_interval_is_refused() -> None:
         make_policy("optimus", {"interval": 0.0})
 
 
-def test_seats_say_their_task() -> None:
-    assert Seats(0, [1, 2], [1, 2, 2]).task == JointTask(2, 3)
+# Where servers and workers sit, what that does to their speed, and workers that are slow where they are.
+
+LINKED_SYNC = "sync=1/0.5/4/0/0;batch=8;epochs=40;loss=0.3/1/0.2"
+LINKS = "links:10/2/0.5"
+
+
+def one_job(name: str, **more: Any) -> dict[str, Any]:
+    return {"job": name, "arrival": 0.0, "gpus": 2, "duration": 3000.0, "min_gpus": 1, "max_gpus": 4, "scaling": LINKED_SYNC, **more}
+
+
+def test_exchanges_take_as_long_as_those_of_the_server_whose_workers_are_farthest() -> None:
+    cluster = parse_cluster(f"gpu:4x4@2/rack,{LINKS}")
+    assert TaskNodes((0, 0), (0, 0)).crossed(cluster) == pytest.approx(2 / 10)
+    assert TaskNodes((0,), (1, 1)).crossed(cluster) == pytest.approx(1.0)
+    assert TaskNodes((0, 1), (0, 1)).crossed(cluster) == pytest.approx((2 / 10 + 1) / 2)
+    assert TaskNodes((0, 2), (0, 0)).crossed(cluster) == pytest.approx(2 / 0.5)  # the second server is in another rack
+    assert TaskNodes((0, 1), (0, 1)).crossed(parse_cluster("gpu:4x4")) == 1.0
+
+
+def test_jobs_of_every_policy_go_by_the_links_between_their_nodes() -> None:
+    one, two = (simulate([one_job("a")], f"gpu:{size},{LINKS}", "fifo") for size in ("1x2", "2x1"))
+    step = {crossed: 1 * 8 / 2 + 0.5 + 4 * 1 * crossed for crossed in (1.0, 0.2, 0.6)}  # duration speaks of nodes of one rack
+    assert one.summary["average_jct"] == pytest.approx(3000 * step[0.2] / step[1.0])
+    assert two.summary["average_jct"] == pytest.approx(3000 * step[0.6] / step[1.0])
+
+
+def test_blocks_are_faster_than_balanced_seats() -> None:
+    jobs = [one_job("a", max_gpus=2), one_job("b", max_gpus=2)]
+    mean = {
+        seats: simulate(jobs, f"gpu:4x2/16c/48g,{LINKS}", "optimus.drf", settings={"seats": seats}).summary["average_jct"]
+        for seats in ("blocks", "spread")
+    }
+    assert mean["blocks"] < 0.8 * mean["spread"]
+
+
+def test_balanced_tasks_go_where_most_is_free() -> None:
+    demand = JointDemand((0.0, 3.0, 0.0), (1.0, 2.0, 0.0), (99.0, 99.0, 0.0))
+    room = NodeRoom(np.arange(3), np.array([[2, 8, 0], [2, 10, 0], [2, 8, 0]], dtype=np.float64))
+    seats = balance(JointTask(2, 3), demand, room, 0)
+    assert seats is not None
+    assert (seats.workers, seats.servers) == ([1, 2, 2], [0, 1])  # a worker, a server, a worker, ...
+    assert room.free.tolist() == [[2, 5, 0], [1, 5, 0], [0, 4, 0]]
+    assert balance(JointTask(1, 1), demand, NodeRoom(np.arange(1), np.array([[0.0, 9.0, 0.0]])), 0) is None
+
+
+def test_a_shunned_node_is_taken_only_where_it_cannot_be_helped() -> None:
+    demand = JointDemand((0.0, 3.0, 0.0), (1.0, 2.0, 0.0), (99.0, 99.0, 0.0))
+    free = np.array([[4, 16, 0], [2, 10, 0]], dtype=np.float64)
+    for task, nodes in ((JointTask(1, 1), {1}), (JointTask(2, 4), {0})):
+        room = NodeRoom(np.arange(2), free.copy())
+        seats = deal(task, demand, room, 0, [0])
+        assert seats is not None
+        assert set(seats.workers) | set(seats.servers) == nodes
+        assert room.free.sum() == pytest.approx(free.sum() - 3 * task.servers - 3 * task.workers)
+
+
+def test_a_synchronous_job_is_as_slow_as_its_slowest_worker_an_asynchronous_one_as_the_mean() -> None:
+    assert left_of([1.0, 0.25, 1.0, 0.75], "sync") == 0.25
+    assert left_of([1.0, 0.25, 1.0, 0.75], "async") == 0.75
+    slow = Straggling(0.3, 0.25)
+    drawn = [slow.on("j", node) for node in range(2000)]
+    assert set(drawn) == {0.25, 1.0}
+    assert drawn.count(0.25) / 2000 == pytest.approx(0.3, abs=0.05)
+    assert drawn == [slow.on("j", node) for node in range(2000)]
+
+
+def test_a_straggler_is_replaced_at_the_next_decision() -> None:
+    """Three workers on three nodes, of which one is slow; a fourth node is idle. Afterwards the job never goes back there."""
+    chance = 0.25
+    name = next(
+        f"j{k}" for k in range(200) if [Straggling(chance, 0.2).on(f"j{k}", node) for node in range(4)] in ([1, 1, 0.2, 1], [1, 0.2, 1, 1])
+    )
+    jobs = [one_job(name, gpus=3, min_gpus=3, max_gpus=3, duration=9000.0, scaling=f"{LINKED_SYNC};slow={chance}/0.2")]
+    replaced, kept = (
+        simulate(jobs, "gpu:4x1/16c/48g", "optimus.drf", settings={"stragglers": how}, costs="30") for how in ("replace", "keep")
+    )
+    first, *rest = replaced.allocations.sort("start")["nodes"].to_list()
+    assert len(rest) == 1
+    assert len(set(first) & set(rest[0])) == 2
+    assert kept.allocations.height == 1
+    healthy = simulate([{**jobs[0], "scaling": LINKED_SYNC}], "gpu:4x1/16c/48g", "optimus.drf", costs="30").summary["average_jct"]
+    assert healthy < replaced.summary["average_jct"] < healthy + 600 + 60  # an interval at a fifth of its speed, and a restart
+    assert kept.summary["average_jct"] > 4 * healthy
+
+
+@pytest.mark.parametrize("text", ["slow=2/0.5", "slow=0.1/0", "slow=0.1"])
+def test_stragglers_that_cannot_be_meant_are_told(text: str) -> None:
+    with pytest.raises(UsageError, match="slow"):
+        ServerJob.parse(f"{LINKED_SYNC};{text}")
+    assert ServerJob.parse(str(ServerJob.parse(f"{LINKED_SYNC};slow=0.1/0.5"))).slow == (0.1, 0.5)

@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
+from tests.jobs import held_by
 
 from gantline.core.errors import GantlineError, RefusedError, TraceError
 from gantline.models.goodput.batch import gain
-from gantline.models.goodput.measured import packed_shape
+from gantline.models.goodput.measured import Application, packed_shape
 from gantline.models.goodput.online import OnlineGoodput, OnlineJob
 from gantline.simulator.run import Run
 from gantline.simulator.simulate import simulate
@@ -27,13 +28,20 @@ def job(name: str, arrival: float, gpus: int, app: str = "vision", batch: int = 
 
 
 def run(jobs: Any, policy: str = "sia", cluster: str = "small:4x4", **options: Any) -> Run:
-    trace = Trace.from_records(jobs) if isinstance(jobs, list) else jobs
-    return simulate(trace, cluster, policy, profiles=MADE_UP, **options)
+    return simulate(jobs, cluster, policy, profiles=MADE_UP, **options)
 
 
 def shipped(count: int) -> Trace:
     trace = Trace.load(EXAMPLES / "goodput_jobs.csv")
     return Trace(trace.frame.head(count), trace.source)
+
+
+def trained_in(app: Application, batch: int, step: float) -> float:
+    """Seconds to the last epoch where a step with this batch takes so long."""
+    training = app.training
+    edges = [0.0, *training.edges.tolist()]
+    gains = [gain(*training.noise(batch, epoch), batch / training.base) for epoch in range(len(edges) - 1)]
+    return sum((edge - before) * step / worth for before, edge, worth in zip(edges, edges[1:], gains))
 
 
 @pytest.mark.parametrize(
@@ -42,13 +50,10 @@ def shipped(count: int) -> Trace:
 )
 def test_a_rigid_job_takes_what_was_measured_to_the_last_epoch(policy: str, gpus: int, batch: int) -> None:
     app = example_profiles()["vision"]
-    training, local = app.training, batch // gpus
+    local = batch // gpus
     steps = -(-local // 128) - 1
     step, sync = app.on("small").seconds(packed_shape(gpus, 4), -(-local // (steps + 1)))
-    seconds = before = 0.0
-    for epoch, edge in enumerate(training.edges.tolist()):
-        seconds += (edge - before) * (step + steps * (step - sync)) / gain(*training.noise(batch, epoch), batch / training.base)
-        before = edge
+    seconds = trained_in(app, batch, step + steps * (step - sync))
     found = run(
         [job("a", 5.0, gpus, batch=batch, kind="rigid")], policy, settings={"size": 40, "generations": 20} if policy == "pollux" else {}
     )
@@ -69,7 +74,7 @@ def test_on_the_engine_pollux_does_as_in_its_own_simulator() -> None:
 def test_jobs_begin_small_at_most_double_and_sia_keeps_to_its_configurations() -> None:
     found = run([job("a", 0.0, 4), job("b", 90.0, 4, "speech", 128)], cluster="small:4x4,large:2x8", round=60.0)
     for name in ("a", "b"):
-        sizes = found.allocations.filter(pl.col("job") == name)["gpus"].to_list()
+        sizes = held_by(found, name)["gpus"].to_list()
         assert sizes[0] == 1
         assert all(size <= 2 * max(sizes[:place]) for place, size in enumerate(sizes) if place)
         assert max(sizes) > 2
@@ -111,17 +116,13 @@ def test_a_pipeline_runs_in_whole_replicas_as_long_as_was_measured(policy: str, 
     assert set(found.allocations["gpus"].to_list()) <= sizes
     if policy == "fifo":
         forward, sync = (float(each[0]) for each in app.on("small").lookup((4,), 1))
-        step, total = 3 * (2 - 1 + 48) * forward + sync, 2 * 48
-        edges = app.training.edges.tolist()
-        gains = [gain(*app.training.noise(total, epoch), total / app.training.base) for epoch in range(len(edges))]
-        seconds = sum((edge - before) * step / worth for edge, before, worth in zip(edges, [0.0, *edges], gains))
+        seconds = trained_in(app, 2 * 48, 3 * (2 - 1 + 48) * forward + sync)
         assert found.jobs["service"][0] == pytest.approx(seconds, rel=1e-9)
 
 
 @pytest.mark.parametrize(
     ("change", "error", "told"),
     [
-        ({"policy": "gavel.fifo", "regime": "gavel"}, RefusedError, "nothing like --profiles"),
         ({"cluster": "tiny:2x4"}, TraceError, "no profile for any device of 'tiny:2x4'"),
         ({"jobs": [job("a", 0.0, 1, "bert")]}, TraceError, "trains 'bert', of which there is no profile"),
         (

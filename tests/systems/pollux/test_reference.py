@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.jobs import by_job
 from tests.simulator.references import one_in, reference
 
 from gantline.models.goodput.measured import Profiles
@@ -39,13 +40,13 @@ def replay(policy: str, load: str, number: int, **settings: Any) -> tuple[Run, d
 @pytest.mark.parametrize(("load", "number"), one_in(8, [(load, number) for load in FOLDERS for number in range(1, 9)]))
 def test_every_job_ends_in_its_published_second(policy: str, load: str, number: int) -> None:
     run, published = replay(policy, load, number)
-    assert dict(zip(run.jobs["job"].to_list(), run.jobs["jct"].to_list())) == published
+    assert by_job(run, "jct") == published
 
 
 @pytest.mark.long
 def test_pollux_comes_close_to_the_published_average_with_a_quarter_of_the_generations() -> None:
     run, published = replay("pollux", "0.5", 5, generations=25)
-    found = dict(zip(run.jobs["job"].to_list(), run.jobs["jct"].to_list()))
+    found = by_job(run, "jct")
     assert run.summary["average_jct"] == pytest.approx(np.mean(list(published.values())), rel=0.06)
     small = [name for name in found if name.startswith("ncf")]
     assert sum(found[name] == published[name] for name in small) >= 0.95 * len(small)

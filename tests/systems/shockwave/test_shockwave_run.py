@@ -9,7 +9,6 @@ from tests.oracles.held_time import assert_accounts_agree
 
 from gantline.core.errors import GantlineError
 from gantline.simulator.simulate import simulate
-from gantline.traces.trace import Trace
 
 SPEEDS = """worker_type,job_type,scale_factor,steps_per_s
 v100,LM (batch size 10),1,20
@@ -32,16 +31,12 @@ def job(number: int, **more: object) -> dict[str, object]:
     return row | {"mode": "static", "throughput_key": "('LM (batch size 10)', 1)"} | more
 
 
-def trace(*rows: dict[str, object]) -> Trace:
-    return Trace.from_records(list(rows))
-
-
 @pytest.mark.parametrize("policy", ["shockwave", "gavel.gandiva_fair", "gavel.max_min_fairness", "gavel.min_total_duration",
                                     "gavel.finish_time_fairness", "gavel.max_sum_throughput_perf", "gavel.allox"])  # fmt: skip
 def test_every_policy_ends_all_jobs_and_never_holds_more_than_there_is(policy: str, table: Path) -> None:
     jobs = [job(k, mode=("static", "gns")[k % 2]) for k in range(6)]
     jobs.append(job(6, gpus=2, model="ResNet-18", batch_size=128, throughput_key="('ResNet-18 (batch size 128)', 2)", work=20000))
-    run = simulate(trace(*jobs), "v100:3", policy, regime="shockwave", throughputs=table)
+    run = simulate(jobs, "v100:3", policy, regime="shockwave", throughputs=table)
     assert_accounts_agree(run)
     assert run.summary["completed"] == 7
     edges = sorted((time, held) for row in run.allocations.iter_rows(named=True)
@@ -54,7 +49,7 @@ def test_every_policy_ends_all_jobs_and_never_holds_more_than_there_is(policy: s
 
 def test_a_growing_batch_ends_a_job_sooner_and_the_planner_may_be_told_or_learn(table: Path) -> None:
     def end(mode: str, **settings: object) -> float:
-        run = simulate(trace(job(0, mode=mode)), "v100:1", "shockwave", settings=settings, regime="shockwave", throughputs=table)
+        run = simulate([job(0, mode=mode)], "v100:1", "shockwave", settings=settings, regime="shockwave", throughputs=table)
         assert run.summary["estimates"] == ("told" if settings else "learned")
         return float(run.jobs["finish"][0])
 
@@ -68,7 +63,6 @@ def test_a_growing_batch_ends_a_job_sooner_and_the_planner_may_be_told_or_learn(
         ([job(0, mode="wild")], "v100:1", {}, "mode 'wild'"),
         ([job(0, model="GPT", throughput_key="('LM (batch size 10)', 1)")], "v100:1", {}, "model 'GPT'"),
         ([job(0)], "v100:1", {"policy": "srtf"}, "no policy 'srtf'"),
-        ([job(0)], "v100:1", {"costs": "30"}, "nothing like --costs"),
         ([job(0)], "v100:1", {"throughputs": None}, "needs measured speeds"),
         ([job(0)], "v100:1", {"policy": "recorded"}, "no table is given"),
     ],
@@ -77,7 +71,7 @@ def test_mistakes_are_told(rows: list[dict[str, object]], cluster: str, options:
     given = {"policy": "shockwave", "throughputs": table, **options}
     policy = str(given.pop("policy"))
     with pytest.raises(GantlineError, match=what):
-        simulate(trace(*rows), cluster, policy, regime="shockwave", **given)  # type: ignore[arg-type]
+        simulate(rows, cluster, policy, regime="shockwave", **given)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(("arrivals", "rounds"), [((20000.0,), "0,0\n"), ((0.0, 20000.0), "0,0\n2,0\n")])
@@ -86,7 +80,7 @@ def test_time_in_which_nobody_ran_counts_as_run_in_the_round_after_it(
 ) -> None:
     (tmp_path / "rounds.csv").write_text("round,jobs\n" + rounds)
     jobs, how = [job(k, arrival=arrival) for k, arrival in enumerate(arrivals)], {"table": str(tmp_path / "rounds.csv")}
-    run = simulate(trace(*jobs), "v100:1", "recorded", settings=how, regime="shockwave", throughputs=table)
+    run = simulate(jobs, "v100:1", "recorded", settings=how, regime="shockwave", throughputs=table)
     assert run.jobs["finish"][0] == 20120.0  # cut off: it is credited more than 1.5 times the 4,774 s of its profile
     assert run.summary["busy_share"] == pytest.approx((run.summary["end"] - 20.0 * (len(arrivals) - 1)) / run.summary["end"])
 
@@ -94,12 +88,6 @@ def test_time_in_which_nobody_ran_counts_as_run_in_the_round_after_it(
 def test_a_recorded_round_that_holds_too_much_is_refused(table: Path, tmp_path: Path) -> None:
     recorded = tmp_path / "rounds.csv"
     recorded.write_text("round,jobs\n0,0 1\n", encoding="utf-8")
+    told = {"table": str(recorded)}
     with pytest.raises(GantlineError, match="hold 2 GPUs"):
-        simulate(
-            trace(job(0), job(1, arrival=0.0)),
-            "v100:1",
-            "recorded",
-            settings={"table": str(recorded)},
-            regime="shockwave",
-            throughputs=table,
-        )
+        simulate([job(0), job(1, arrival=0.0)], "v100:1", "recorded", settings=told, regime="shockwave", throughputs=table)

@@ -7,8 +7,9 @@ from itertools import product
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.examples import FEWER
 
 from gantline.systems.shockwave.imitation.planner import Learner, Predictor
 from gantline.systems.shockwave.policies import (
@@ -37,7 +38,7 @@ def windows(draw: st.DrawFn) -> PlanningWindow:
 
 
 @given(windows())
-@settings(max_examples=settings().max_examples // 3)
+@FEWER
 def test_counts_are_as_good_as_the_best_of_all(w: PlanningWindow) -> None:
     counts, value = plan_counts(w)
     every = [
@@ -50,7 +51,7 @@ def test_counts_are_as_good_as_the_best_of_all(w: PlanningWindow) -> None:
 
 
 @given(windows())
-@settings(max_examples=settings().max_examples // 3)
+@FEWER
 def test_no_round_is_overbooked_and_no_gpu_idles_beside_a_job_that_fits(w: PlanningWindow) -> None:
     plan = plan_window(w)
     for at in range(w.rounds):

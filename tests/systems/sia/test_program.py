@@ -6,12 +6,12 @@ from itertools import product
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy import optimize
+from tests.examples import FEWER
 
 from gantline.core.arrays import Floats, Ints
-from gantline.models.solvers.multiple_choice import solve_choices
 from gantline.policies.node_classes import NodeClass
 from gantline.systems.sia.policies import program
 from gantline.systems.sia.policies.program import TIE, Configurations, choose_configurations
@@ -65,27 +65,21 @@ def by_another_solver(cost: Floats, columns: Configurations, forced: Ints | None
     return float(found.fun) + IDLE * jobs
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_the_optimum_is_that_of_another_solver(seed: int) -> None:
-    columns = a_cluster(("rtx", 3, 8), ("dgx-ext", 2, 8), ("quad", 1, 4))
-    cost = some_costs(seed, 8 + 2 * seed, columns)
+@pytest.mark.parametrize(
+    ("groups", "seed", "jobs"),
+    [
+        *(((("rtx", 3, 8), ("dgx-ext", 2, 8), ("quad", 1, 4)), seed, 8 + 2 * seed) for seed in range(3)),
+        ((("t4", 12, 4), ("rtx", 6, 8), ("a100", 4, 8)), 7, 110),
+        ((("t4", 16, 8),), 3, 80),  # many equal costs, which take branch and bound on everything seconds once ties are to be settled too
+    ],
+)
+def test_the_optimum_is_that_of_another_solver(groups: tuple[tuple[str, int, int], ...], seed: int, jobs: int) -> None:
+    columns = a_cluster(*groups)
+    cost = some_costs(seed, jobs, columns)
     found = choose_configurations(cost, columns, IDLE)
     assert found.cost == pytest.approx(by_another_solver(cost, columns), abs=1e-6)
     used = columns.use[found.column[found.column >= 0]].sum(axis=0)
     assert np.all(used <= columns.bound)
-
-
-def test_the_optimum_of_a_large_program_is_that_of_another_solver() -> None:
-    columns = a_cluster(("t4", 12, 4), ("rtx", 6, 8), ("a100", 4, 8))
-    cost = some_costs(7, 110, columns)
-    assert choose_configurations(cost, columns, IDLE).cost == pytest.approx(by_another_solver(cost, columns), abs=1e-6)
-
-
-def test_a_crowd_on_one_type_has_the_optimum_of_another_solver() -> None:
-    """Eighty jobs of many equal costs, which take branch and bound on everything seconds once ties are to be settled too."""
-    columns = a_cluster(("t4", 16, 8))
-    cost = some_costs(3, 80, columns)
-    assert choose_configurations(cost, columns, IDLE).cost == pytest.approx(by_another_solver(cost, columns), abs=1e-6)
 
 
 def test_an_answer_of_few_states_names_how_much_less_another_may_cost(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -115,7 +109,7 @@ def test_nodes_of_any_size_are_never_overcommitted_in_parts() -> None:
 
 @pytest.mark.parametrize("groups", [(("a", 1, 4), ("b", 1, 2)), (("a", 2, 4),)], ids=["two types", "one type"])
 @given(seed=st.integers(0, 10_000), jobs=st.integers(1, 4))
-@settings(max_examples=settings().max_examples // 3)
+@FEWER
 def test_ties_go_to_lower_columns_then_to_later_jobs(groups: tuple[tuple[str, int, int], ...], seed: int, jobs: int) -> None:
     """Of all answers of least cost, the one whose weighted column numbers are least."""
     columns = a_cluster(*groups)
@@ -156,28 +150,3 @@ def test_forced_columns_that_do_not_fit_together_leave_the_later_job_out() -> No
     whole = len(columns) - 1
     found = choose_configurations(np.ones((2, len(columns))), columns, IDLE, np.array([whole, whole]))
     assert found.column.tolist() == [whole, -1]
-
-
-@given(seed=st.integers(0, 10_000))
-@settings(max_examples=settings().max_examples // 3)
-def test_the_reduced_search_finds_what_branch_and_bound_on_everything_finds(seed: int) -> None:
-    """Two resources per column, as nodes of odd sizes have."""
-    draw = np.random.default_rng(seed)
-    jobs, count = int(draw.integers(2, 12)), int(draw.integers(10, 60))
-    job = np.sort(draw.integers(0, jobs, count))
-    use = draw.integers(0, 5, (count, 2)).astype(np.float64)
-    saving = np.round(draw.uniform(0.1, 1.0, count), 2)
-    free = draw.integers(3, 15, 2).astype(np.float64)
-    found = solve_choices(job, use, saving, free, jobs).columns
-    assert len(set(job[found].tolist())) == len(found)
-    assert np.all(use[found].sum(axis=0) <= free)
-    whole = optimize.milp(
-        -saving,
-        integrality=np.ones(count),
-        bounds=optimize.Bounds(0, 1),
-        constraints=[
-            optimize.LinearConstraint((job == np.arange(jobs)[:, None]).astype(float), -np.inf, 1),
-            optimize.LinearConstraint(use.T, -np.inf, free),
-        ],
-    )
-    assert saving[found].sum() == pytest.approx(-whole.fun, abs=1e-6)

@@ -6,11 +6,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.engine.assigning import watched
+from tests.jobs import held_by
 
 from gantline.core.inputs import NodeEvent
 from gantline.policies.registry import find_policy
 from gantline.simulator.simulate import simulate
-from gantline.systems.sia.policies.policy import read_ways
+from gantline.systems.sia.policies.policy import read_variants
 
 
 def ranged(name: str, least: int, most: int, **more: Any) -> dict[str, Any]:
@@ -45,20 +47,18 @@ def test_a_range_is_worth_what_its_list_is() -> None:
 def test_of_a_wide_range_come_the_configurations_of_the_paper_its_ends_and_the_request() -> None:
     seen: list[list[tuple[int, int]]] = []
 
-    class Watches(find_policy("sia")):
-        def decide(self, snapshot):
-            ways = read_ways(snapshot, np.zeros(len(snapshot.jobs), dtype=bool))
-            seen.append(list(zip(ways.columns.group.tolist(), ways.columns.gpus.tolist())))
-            return super().decide(snapshot)
+    def look(snapshot):
+        variants = read_variants(snapshot, np.zeros(len(snapshot.jobs), dtype=bool))
+        seen.append(list(zip(variants.columns.group.tolist(), variants.columns.gpus.tolist())))
 
-    simulate([ranged("a", 3, 30, gpus=5)], "gpu:4x8", Watches(), until=1.0)
+    simulate([ranged("a", 3, 30, gpus=5)], "gpu:4x8", watched(find_policy("sia"), look), until=1.0)
     assert seen[0] == [(0, gpus) for gpus in (3, 4, 5, 8, 16, 24, 30)]
 
 
 def test_a_reservation_has_its_own_size() -> None:
     jobs = [ranged("a", 1, 4, gpus=2), ranged("b", 1, 4)]
     run = simulate(jobs, "1x4", "sia", settings={"reserved": "a"}, round=60)
-    assert set(run.allocations.filter(run.allocations["job"] == "a")["gpus"]) == {2}
+    assert set(held_by(run, "a")["gpus"]) == {2}
 
 
 def test_a_range_waits_while_its_only_node_is_down_and_costs_no_turn() -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import polars as pl
 import pytest
+from tests.jobs import held_by
 from tests.simulator.references import reference
 
 from gantline.simulator.simulate import simulate
@@ -60,7 +61,7 @@ def test_the_published_pipeline_runs_in_whole_replicas(tmp_path: Path) -> None:
     trace = import_trace("pollux", path)
     assert trace.frame["kind"].to_list() == ["hybrid", ""]
     found = simulate(trace, "rtx:3x8,dgx-ext:2x8,quad:1x4", "sia", regime="sia", profiles=folder / "profiles")
-    held = found.allocations.filter(pl.col("job") == "gpt").select("type", "gpus").unique().rows()
+    held = held_by(found, "gpt").select("type", "gpus").unique().rows()
     assert all(gpus % {"dgx-ext": 2, "rtx": 8}[kind] == 0 for kind, gpus in held)
     assert max(gpus for _, gpus in held) == 16
     assert found.jobs["state"].to_list() == ["completed", "completed"]

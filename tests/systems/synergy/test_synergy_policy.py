@@ -9,8 +9,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
+from tests.examples import FEWER
+from tests.jobs import by_job
 from tests.systems.synergy.test_synergy_regime import PROFILES
 
 from gantline.core.errors import GantlineError
@@ -38,7 +40,7 @@ def run(
 
 
 def ends(found: Run) -> dict[str, float]:
-    return dict(zip(found.jobs["job"], found.jobs["finish"]))
+    return by_job(found, "finish")
 
 
 def test_a_job_gives_cpus_up_for_another_and_gets_them_back_without_a_restart() -> None:
@@ -110,7 +112,7 @@ def test_mode_means_something_in_the_regime_only() -> None:
         run(job("a", "vision", 100.0), mode="static")
 
 
-@settings(max_examples=settings().max_examples // 3)
+@FEWER
 @given(
     st.lists(st.tuples(st.sampled_from(NETWORKS), st.sampled_from((1, 2))), min_size=1, max_size=4),
     st.integers(3, 24),

@@ -7,6 +7,7 @@ from typing import Any
 
 import polars as pl
 import pytest
+from tests.jobs import job_row
 from tests.simulator.references import one_in, reference
 
 from gantline.core.errors import GantlineError
@@ -46,7 +47,7 @@ PUBLISHED = [
 
 def replay(*rows: tuple[str, int, float], cluster: str = "1x4/12c/250g", **settings: Any) -> Run:
     """Jobs that all come at the start: (network, gpus, seconds at the proportional share)."""
-    jobs = [{"job": str(k), "arrival": 0.0, "gpus": gpus, "duration": length, "model": name} for k, (name, gpus, length) in enumerate(rows)]
+    jobs = [job_row(str(k), gpus, length, model=name) for k, (name, gpus, length) in enumerate(rows)]
     return simulate(pl.DataFrame(jobs), cluster, "synergy", settings=settings, regime="synergy", profiles=str(PROFILES))
 
 
@@ -94,7 +95,7 @@ def test_consolidated_keeps_a_gang_on_the_fullest_server_that_holds_it() -> None
 
 
 def test_the_run_stops_at_the_first_round_without_jobs_and_says_how_many_were_left() -> None:
-    jobs = [{"job": str(k), "arrival": 9000.0 * k, "gpus": 1, "duration": 300.0, "model": "text"} for k in range(2)]
+    jobs = [job_row(str(k), 1, 300.0, at=9000.0 * k, model="text") for k in range(2)]
     run = simulate(jobs, "1x4/12c/250g", "synergy", regime="synergy", profiles=str(PROFILES))
 
     assert (run.summary["left_behind_a_gap"], run.summary["end_of_run"]) == (1, 300.0)
@@ -112,13 +113,12 @@ def test_the_run_stops_at_the_first_round_without_jobs_and_says_how_many_were_le
         ({"model": "vsion"}, "no profile of 'vsion' .did you mean 'vision'"),
         ({"gpus": 5}, "asks for 5"),
         ({"costs": "30"}, "--costs"),
-        ({"policy": "fifo"}, "no policy 'fifo'"),
     ],
 )
 def test_what_the_original_has_nothing_like_is_refused(change: dict[str, Any], what: str) -> None:
     given = {"cluster": "1x4/12c/250g", "policy": "synergy", "profiles": str(PROFILES), "regime": "synergy", "model": "text", "gpus": 1}
     options = given | change
-    jobs = [{"job": "a", "arrival": 0.0, "gpus": options.pop("gpus"), "duration": 300.0, "model": options.pop("model")}]
+    jobs = [job_row("a", options.pop("gpus"), 300.0, model=options.pop("model"))]
 
     with pytest.raises(GantlineError, match=what):
         simulate(jobs, options.pop("cluster"), options.pop("policy"), **options)

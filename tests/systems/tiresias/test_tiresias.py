@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from tests.jobs import by_job, job_row
 
 from gantline import simulate
 from gantline.core.errors import UsageError
@@ -14,19 +15,19 @@ from gantline.systems.tiresias.policies import gittins_index
 
 def finishes(jobs, cluster, **settings):
     run = simulate(jobs, cluster, "tiresias", settings=settings, round=10)
-    return dict(run.jobs.select("job", "finish").iter_rows()), run.summary
+    return by_job(run, "finish"), run.summary
 
 
 def test_a_job_that_has_had_its_quantum_gives_way_to_one_that_has_not():
     """a falls into the second queue after 100 GPU-seconds; b, in the first, runs up to its own hundred, then a is first again."""
-    jobs = [{"job": "a", "arrival": 0, "gpus": 1, "duration": 300}, {"job": "b", "arrival": 150, "gpus": 1, "duration": 200}]
+    jobs = [job_row("a", 1, 300), job_row("b", 1, 200, at=150)]
     ends, summary = finishes(jobs, "1x1", limits="100")
     assert ends == {"a": 400, "b": 500}
     assert summary["preemptions"] == 2
 
 
 def test_inside_a_queue_the_first_started_keeps_running():
-    jobs = [{"job": name, "arrival": at, "gpus": 1, "duration": 80} for at, name in enumerate("abc")]
+    jobs = [job_row(name, 1, 80, at=at) for at, name in enumerate("abc")]
     ends, summary = finishes(jobs, "1x1", limits="100")
     assert ends == {"a": 80, "b": 160, "c": 240}
     assert summary["preemptions"] == 0
@@ -34,15 +35,15 @@ def test_inside_a_queue_the_first_started_keeps_running():
 
 def test_wide_gangs_reach_the_limit_sooner_unless_time_counts():
     """Four GPUs use 100 GPU-seconds in 25 s, and 100 s of time in 100 s."""
-    jobs = [{"job": "wide", "arrival": 0, "gpus": 4, "duration": 90}, {"job": "narrow", "arrival": 5, "gpus": 1, "duration": 40}]
+    jobs = [job_row("wide", 4, 90), job_row("narrow", 1, 40, at=5)]
     assert finishes(jobs, "1x4", limits="100", service="gpu-time")[0]["narrow"] == 70  # wide falls at 25 s, seen at the next round
     assert finishes(jobs, "1x4", limits="100", service="time")[0]["narrow"] == 130
 
 
 def test_promotion_brings_back_whoever_has_waited_long():
     """Newcomers keep coming; without promotion the demoted job waits for all of them."""
-    jobs = [{"job": "old", "arrival": 0, "gpus": 1, "duration": 200}]
-    jobs += [{"job": f"new{k}", "arrival": 100 + 90 * k, "gpus": 1, "duration": 90} for k in range(10)]
+    jobs = [job_row("old", 1, 200)]
+    jobs += [job_row(f"new{k}", 1, 90, at=100 + 90 * k) for k in range(10)]
     without, _ = finishes(jobs, "1x1", limits="100")
     promoted, _ = finishes(jobs, "1x1", limits="100", promote="2")
     assert without["old"] == 1100
@@ -93,7 +94,7 @@ def test_the_gittins_index_prefers_the_age_at_which_most_jobs_end():
 
 
 def test_gittins_orders_a_queue_by_the_index_of_the_sample():
-    jobs = [{"job": "aged", "arrival": 0, "gpus": 1, "duration": 90}, {"job": "fresh", "arrival": 20, "gpus": 1, "duration": 10}]
+    jobs = [job_row("aged", 1, 90), job_row("fresh", 1, 10, at=20)]
     ends, _ = finishes(jobs, "1x1", limits="100", gittins="true", sample="10,10,10,10,1000")
     assert ends == {"fresh": 30, "aged": 100}
 
@@ -104,9 +105,8 @@ def test_gittins_orders_a_queue_by_the_index_of_the_sample():
         ({"limits": "3600,60"}, "do not rise"),
         ({"limits": "0,60"}, "do not rise"),
         ({"promote": "0"}, "above 0"),
-        ({"service": "tokens"}, "give gpu-time or time"),
     ],
 )
 def test_a_parameter_out_of_range_is_refused(settings, told):
     with pytest.raises(UsageError, match=told):
-        finishes([{"job": "a", "arrival": 0, "gpus": 1, "duration": 1}], "1x1", **settings)
+        finishes([job_row("a", 1, 1)], "1x1", **settings)

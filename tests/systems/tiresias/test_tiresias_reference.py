@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 import pytest
+from tests.jobs import job_row
 from tests.simulator.references import one_in, reference
 
 from gantline import simulate
@@ -87,7 +88,7 @@ def check_averages(run, theirs):
 
 def test_a_long_job_is_demoted_and_gives_way():
     """By hand: one GPU, limit 3250 s. The long job runs until its demotion is seen, then the newcomer goes first."""
-    jobs = [{"job": "long", "arrival": 0.0, "gpus": 1, "duration": 5000.0}, {"job": "new", "arrival": 100.0, "gpus": 1, "duration": 500.0}]
+    jobs = [job_row("long", 1, 5000.0), job_row("new", 1, 500.0, at=100.0)]
     run = simulate(jobs, "1x1", "tiresias", regime="tiresias")
     assert run.jobs.select("job", "first_start", "finish").rows() == [("long", 0.0, 5500.0), ("new", 3250.0, 3750.0)]
 
@@ -95,9 +96,9 @@ def test_a_long_job_is_demoted_and_gives_way():
 def test_jobs_are_demoted_in_time_although_nobody_waits():
     """By hand: the pair is demoted at 1,625 s and the single at 3,250, so at 3,400 the pair stands first and the single makes room."""
     jobs = [
-        {"job": "single", "arrival": 0.0, "gpus": 1, "duration": 10_000.0},
-        {"job": "pair", "arrival": 0.0, "gpus": 2, "duration": 10_000.0},
-        {"job": "new", "arrival": 3400.0, "gpus": 4, "duration": 100.0},
+        job_row("single", 1, 10_000.0),
+        job_row("pair", 2, 10_000.0),
+        job_row("new", 4, at=3400.0),
     ]
     run = simulate(jobs, "1x6", "tiresias", regime="tiresias")
     assert run.jobs.select("job", "finish").rows() == [("single", 10_100.0), ("pair", 10_000.0), ("new", 3500.0)]

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.jobs import held_by
 
 from gantline import simulate
-from gantline.core.errors import GantlineError
 from gantline.core.snapshot_json import decode_snapshot
 from gantline.policies.elastic.policies import grow_in_turns, in_order
 from gantline.policies.elastic.pools import Curves, pools
@@ -116,17 +116,6 @@ def job(name: str, arrival: float, gpus: int, least: int, most: int, work: float
     return row | {"options": options} | more
 
 
-def some_jobs(seed: int, count: int = 24) -> list[Job]:
-    draw = np.random.default_rng(seed)
-    found, at = [], 0.0
-    for k in range(count):
-        at = round(at + float(draw.exponential(60.0)), 1)
-        most = int(draw.choice([1, 2, 4, 8]))
-        gpus = int(draw.integers(1, most + 1))
-        found.append(job(f"j{k}", at, gpus, int(draw.integers(1, gpus + 1)), most, float(draw.uniform(50, 3000))))
-    return found
-
-
 def test_when_many_wait_demoted_jobs_shrink_to_their_minimum() -> None:
     """The compaction case: three old jobs of four and thirteen new ones of thirteen on twelve GPUs."""
     options = [{"type": "gpu", "gpus": g, "rate": g**0.9} for g in range(1, 14)]
@@ -143,21 +132,16 @@ def test_when_many_wait_demoted_jobs_shrink_to_their_minimum() -> None:
     assert sizes("voda.elastic_tiresias") == {"old0": 2, "old1": 1, "old2": 1, "new0": 2, "new1": 2, "new2": 2, "new3": 2}
 
 
-def test_an_hour_of_gpu_time_demotes_and_long_waiting_promotes() -> None:
-    """900 s of four GPUs demote `long`, then `late`; then the first started goes on; after 1,800 s `late` has waited twice its run."""
-    jobs = [job("long", 0, 4, 4, 4, 20000), job("late", 100, 4, 4, 4, 40000)]
-    run = simulate(jobs, "gpu:1x4", "voda.tiresias", settings={"promote": 2.0})
-    first = run.allocations.sort("start").head(4)
-    assert first["job"].to_list() == ["long", "late", "long", "late"]
-    assert first["start"].to_list() == pytest.approx([0, 900, 1800, 3600])
-
-
 @pytest.mark.parametrize("name", ["tiresias", "elastic_tiresias"])
-def test_every_promotion_counts_from_the_one_before(name: str) -> None:
-    """An hour of GPU-time more, 900 s of four GPUs, demotes a job again; 1,800 s of waiting promote it again, time after time."""
+def test_an_hour_of_gpu_time_demotes_long_waiting_promotes_and_every_promotion_counts_from_the_one_before(name: str) -> None:
+    """900 s of four GPUs demote `long`, then `late`; then the first started goes on; after 1,800 s `late` has waited twice its run.
+
+    An hour of GPU-time more demotes it again, and as long a wait promotes it again, time after time.
+    """
     jobs = [job("long", 0, 4, 4, 4, 40000), job("late", 100, 4, 4, 4, 40000)]
     run = simulate(jobs, "gpu:1x4", f"voda.{name}", settings={"promote": 2.0})
-    late = run.allocations.filter(run.allocations["job"] == "late").sort("start").head(5)
+    assert run.allocations.sort("start").head(4)["job"].to_list() == ["long", "late", "long", "late"]
+    late = held_by(run, "late").sort("start").head(5)
     assert late["start"].to_list() == pytest.approx([900, 3600, 6300, 9000, 11700])
     assert late["end"].to_list() == pytest.approx([1800, 4500, 7200, 9900, 12600])
 
@@ -175,8 +159,3 @@ def test_types_are_shared_separately_and_flexible_jobs_go_where_there_is_room() 
     plan = make_policy("voda.fifo").decide(snapshot)
     assert [(item.job, snapshot.cluster.types[item.type]) for item in plan.assignments or ()] == [(0, "big"), (1, "small")]
     assert [pool.capacity for pool in pools(snapshot)] == [2, 4]
-
-
-def test_a_wrong_compat_is_refused() -> None:
-    with pytest.raises(GantlineError, match="none or voda"):
-        make_policy("voda.fifo", {"compat": "blox"})

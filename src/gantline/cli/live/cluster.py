@@ -13,8 +13,8 @@ from gantline.cli.console import say
 from gantline.cli.live.connection import HomeOption, WideForm, connect, moment
 from gantline.cli.live.get import queues, reservations
 from gantline.core.errors import UsageError
+from gantline.core.fields import seconds
 from gantline.core.queues import bounds_in_words
-from gantline.core.units import seconds
 
 node_app = App(name="node")
 Names = Annotated[str, Parameter(name="NODE", help="Names from 'gantline get nodes', or devices of them: cpu:2.")]

@@ -13,7 +13,7 @@ from cyclopts import Parameter
 
 from gantline.cli.console import Column, Sheet, printable, show, show_json
 from gantline.core.errors import UsageError
-from gantline.core.units import human_seconds
+from gantline.core.fields import human_seconds
 
 if TYPE_CHECKING:
     from gantline.live.service.client import Client

@@ -87,7 +87,7 @@ def jobs(
 
 @get_app.command
 def nodes(*, home: HomeOption = None, output: WideForm = "table") -> None:
-    """List nodes, their devices, those of them that are cordoned, and the jobs on them."""
+    """List nodes with their devices and jobs, and what is cordoned."""
     with connect(home) as client:
         rows = client.nodes()
     if output in ("table", "wide"):

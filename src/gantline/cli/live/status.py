@@ -13,7 +13,7 @@ from gantline.cli.arguments import time_of
 from gantline.cli.console import Form, Sheet, csv_text, is_watched, printable, say, show, show_json, show_object, write
 from gantline.cli.live.connection import HomeOption, WideForm, connect, show_jobs
 from gantline.core.errors import RefusedError
-from gantline.core.units import human_seconds
+from gantline.core.fields import human_seconds
 from gantline.lab.whole_files import write_text
 
 status_app = App(name="status")

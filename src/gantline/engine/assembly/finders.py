@@ -8,16 +8,14 @@ from pathlib import Path
 from typing import Any
 
 from gantline.core.cluster import Cluster
-from gantline.core.ending import find_ending
 from gantline.core.errors import NotFoundError, RefusedError, UsageError, near
-from gantline.core.facts import Costs
-from gantline.core.grid import PowerGrid
+from gantline.core.facts import Costs, PowerGrid
+from gantline.core.fields import LONGEST
 from gantline.core.policy import Policy
 from gantline.core.queues import parse_queues
-from gantline.core.units import LONGEST
 from gantline.core.windows import parse_windows
-from gantline.engine.assembly.models import find_model
 from gantline.engine.assembly.spec import OPTIONS, RunSpec
+from gantline.engine.ending import find_ending
 from gantline.engine.preemption_grace import LIVE_STOPS, StopRules
 from gantline.engine.regime import find_regime
 from gantline.models.estimate_chain import find_estimates
@@ -30,6 +28,7 @@ from gantline.traces.files.policies import placement_of
 from gantline.traces.files.profiles import read_profiles
 from gantline.traces.files.signals import read_carbon, read_electricity, start_of
 from gantline.traces.files.speeds import read_throughputs
+from gantline.traces.performance import find_model
 
 # --- measured profiles: what reads the folder depends on the regime, then on the performance model ----------------------
 _READERS = Register("profile_readers", {"pairs": "gantline.traces.files.speeds:read_pair_profiles"}, where="--profiles")

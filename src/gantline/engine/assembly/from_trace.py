@@ -11,18 +11,19 @@ import polars as pl
 from gantline.core.arrays import Bools, Floats
 from gantline.core.cluster import Cluster
 from gantline.core.columns import Job
-from gantline.core.device_speeds import DeviceSpeeds
-from gantline.core.ending import WINDOW, EndingRule
 from gantline.core.errors import RefusedError, TraceError, near
+from gantline.core.facts import DeviceSpeeds
+from gantline.core.inputs import Submit
+from gantline.core.job_json import encode_job
 from gantline.core.policy import Policy
 from gantline.core.tables import Tables
 from gantline.engine.assembly.finders import check_promises, find
-from gantline.engine.assembly.goodput import Profiles, check_alone, use_profiles
 from gantline.engine.assembly.guard import Guard, asked
-from gantline.engine.assembly.models import is_from_trace, model_of, use_throughputs
-from gantline.engine.assembly.rules import RunRules, provided_needs
+from gantline.engine.assembly.run_rules import RunRules, provided_needs
 from gantline.engine.assembly.spec import RunSpec
+from gantline.engine.ending import WINDOW, EndingRule
 from gantline.engine.engine import Engine
+from gantline.engine.submissions import SUBMITTED
 from gantline.models.learned_curves import LearnedCurves, read_scaling
 from gantline.models.model import PerformanceModel
 from gantline.models.parameter_servers import ServerModel
@@ -30,6 +31,9 @@ from gantline.models.placement_speeds import VariableDevices
 from gantline.models.sharing.throughput_table import ThroughputTable
 from gantline.traces.option_estimates import fill_option_estimates
 from gantline.traces.options import LOSS_HELP, WrittenOption, format_options, losses_of, parse_options
+from gantline.traces.performance import is_from_trace, model_of, use_throughputs
+from gantline.traces.profiled_sizes import Profiles, check_alone, use_profiles
+from gantline.traces.to_tables import load_tables
 from gantline.traces.trace import Trace
 
 # --- jobs that end by their loss: how much work each really does, which policies do not see -----------------------------
@@ -230,3 +234,17 @@ def _estimate(tables: Tables, jobs: Trace, policy: Policy, rules: RunRules, guar
     rules.estimates.provide(policy.name or type(policy).__name__, needs, provided_needs(tables, rules.facts))
     rules.estimates.fill(tables, rules.seed)
     fill_option_estimates(tables, jobs, rules.estimates, rules.seed)
+
+
+# --- the jobs of a trace as submissions: a run of these is the run of the trace -----------------------------------------
+
+
+def submissions(trace: Trace, cluster: Cluster, *, checkpoint: float = 0.0) -> list[Submit]:
+    """What would be submitted to this cluster, in order of arrival, with the true amount of work of each job."""
+    tables = load_tables(trace, cluster, checkpoint=checkpoint)
+    found = []
+    for row in range(len(tables.ids)):
+        arrival = float(tables.F[Job.ARRIVAL, row])
+        job = encode_job(tables, row, arrival, int(tables.I[Job.OPTION_FIRST, row]))
+        found.append(Submit(arrival, {key: value for key, value in job.items() if key in SUBMITTED}, float(tables.F[Job.WORK, row])))
+    return found

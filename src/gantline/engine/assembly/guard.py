@@ -16,10 +16,9 @@ from typing import Any, ClassVar, TypeVar
 from gantline._alarm import Bell, TimeOverError, clock, may_end, with_alarm, with_alarm_anywhere
 from gantline.core.cluster import Cluster
 from gantline.core.errors import GantlineError, RefusedError, UsageError, near
-from gantline.core.estimates import NEEDS
 from gantline.core.facts import NO_FACTS, Facts
 from gantline.core.plan import Misfit
-from gantline.core.policy import OrderPolicy, Policy, changed
+from gantline.core.policy import NEEDS, OrderPolicy, Policy, changed
 from gantline.engine.policy_failures import OverBudgetError, describe_error
 from gantline.engine.regime import Regime
 from gantline.policies.placement.device_rule import DeviceRule, FreeDevices, GangRequest, LatePlacementError

@@ -35,10 +35,10 @@ from gantline.core.fields import (
 from gantline.core.queues import queues_as_text
 
 if TYPE_CHECKING:
-    from gantline.core.ending import EndingRule
     from gantline.core.facts import Costs
     from gantline.core.inputs import NodeEvent
     from gantline.core.windows import AdvanceWindow
+    from gantline.engine.ending import EndingRule
     from gantline.engine.executor import Executor
     from gantline.engine.regime import Regime
     from gantline.models.estimate_chain import Estimates

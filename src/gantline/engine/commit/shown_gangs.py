@@ -13,8 +13,7 @@ from typing import NamedTuple, overload
 import numpy as np
 
 from gantline.core.arrays import Bools, Floats, Ints
-from gantline.core.columns import Device, Job, Node, Option
-from gantline.core.gather import moving
+from gantline.core.columns import Device, Job, Node, Option, moving
 from gantline.core.grant import Grant, Granted
 from gantline.core.phases import RUNNING, STARTING
 from gantline.core.plan import ASSIGNMENT_DEFAULTS
@@ -23,7 +22,7 @@ from gantline.engine.commit.granted import GrantedColumns
 from gantline.engine.holdings import Holdings
 from gantline.engine.shared_devices import GANG_FIRST, count_company, list_company
 from gantline.engine.state import State
-from gantline.models.gangs import DeviceCompany, SharingColumns
+from gantline.models.gangs import DeviceSharers, SharingColumns
 from gantline.models.model import Gangs
 
 _NOT_COUNTED: Ints = np.zeros(0, dtype=np.int64)
@@ -234,18 +233,18 @@ class ColumnsOfPlans(SharingColumns):
         return np.array([numbers.setdefault(each, len(numbers)) if each else -1 for each in team.tolist()], dtype=np.int64)
 
     @cached_property
-    def company(self) -> DeviceCompany:
+    def sharers(self) -> DeviceSharers:
         seats, sizes = self._gangs.holdings.seats(), np.zeros(2, dtype=np.int64)
         count_company(seats, self._rows, sizes)
         places, entries = np.zeros((2, sizes[0]), dtype=np.int64), np.zeros((2, sizes[1]), dtype=np.int64)
         list_company(seats, self._rows, places, entries)
-        return DeviceCompany(*places, *entries)
+        return DeviceSharers(*places, *entries)
 
     @cached_property
     def _entries(self) -> tuple[Ints, list[int]]:
         """Where the entries of each gang begin, and the rows of all."""
-        company = self.company
-        return np.searchsorted(company.crowded, np.arange(len(self._rows) + 1)), company.row.tolist()
+        sharers = self.sharers
+        return np.searchsorted(sharers.crowded, np.arange(len(self._rows) + 1)), sharers.row.tolist()
 
     def mates(self, at: int) -> list[int]:
         if not self.shared[at]:
@@ -276,14 +275,14 @@ class ColumnsOfGrants(SharingColumns):
         return _asked(name, [self._gangs.state.tables.granted.get(row) for row in rows.tolist()])
 
     @cached_property
-    def company(self) -> DeviceCompany:
+    def sharers(self) -> DeviceSharers:
         holdings, places, entries = self._gangs.holdings, list[tuple[int, int]](), list[tuple[int, int]]()
         for at in np.flatnonzero(self.shared).tolist():
             row = int(self._rows[at])
             for device in holdings.of(row).devices:
                 entries += [(len(places), other) for other in sorted(holdings.tenants(device)) if other != row]
                 places.append((at, device))
-        return DeviceCompany(*np.array(places, dtype=np.int64).reshape(-1, 2).T, *np.array(entries, dtype=np.int64).reshape(-1, 2).T)
+        return DeviceSharers(*np.array(places, dtype=np.int64).reshape(-1, 2).T, *np.array(entries, dtype=np.int64).reshape(-1, 2).T)
 
     def mates(self, at: int) -> list[int]:
         grant = self._grants[at]

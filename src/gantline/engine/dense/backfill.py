@@ -16,12 +16,13 @@ import numpy as np
 from gantline.core.arrays import Floats, Ints
 from gantline.core.jit import kernel_from_zero as kernel
 from gantline.engine.dense.devices import Devices, Total
-from gantline.engine.dense.gangs import LoopLog, LoopSetting, start
+from gantline.engine.dense.gangs import LoopSetting, start
 from gantline.engine.dense.heap import DUE, FRONT, LEVEL, Heaps, drop, pop, push, put
 from gantline.engine.dense.low_ranks import Pass, PassCount, PassLine
 from gantline.engine.dense.queues import Lane, Lanes, next_lane, place_in_ring, remove, restart
 from gantline.engine.dense.records import Record, Records
 from gantline.engine.dense.walk import find_free
+from gantline.engine.log import LogColumns
 from gantline.engine.settings import Switch
 
 INSTANT = 1e-6  # seconds that a gang takes at least
@@ -250,7 +251,7 @@ def fill_gaps(
     h: Heaps,
     qs: Lanes,
     ds: Devices,
-    log: LoopLog,
+    log: LogColumns,
     setting: LoopSetting,
     work: Pass,
     plan: Promises,

@@ -15,22 +15,10 @@ from gantline.engine.dense.devices import ChainLink, Devices, NodeRow, forget, l
 from gantline.engine.dense.heap import DUE, HEAPS, LEVEL, RANK, Heaps, drop, put, put_no_later
 from gantline.engine.dense.records import RECORD_INTS, Record, Records
 from gantline.engine.gang import price
-from gantline.engine.log import Interval, Log
+from gantline.engine.log import Interval, LogColumns, LogSize
 from gantline.engine.settings import Amount
 
 _FINISHED = int(Reason.FINISHED)
-
-
-class LoopLog(NamedTuple):
-    LI: Ints32
-    LF: Floats
-    LD: Ints32
-    LN: Ints
-
-
-def loop_log(log: Log) -> LoopLog:
-    """The log as it is now; others after it has grown."""
-    return LoopLog(log.LI, log.LF, log.LD, log.LN)
 
 
 class LoopSetting(NamedTuple):
@@ -85,14 +73,15 @@ def settle(jobs: Records, row: int, now: float) -> None:
 
 
 @kernel
-def start(jobs: Records, h: Heaps, ds: Devices, log: LoopLog, setting: LoopSetting, row: int, link: int, moved: bool, now: float) -> None:
+def start(
+    jobs: Records, h: Heaps, ds: Devices, log: LogColumns, setting: LoopSetting, row: int, link: int, moved: bool, now: float
+) -> None:
     """The row begins to run on the devices of that chain."""
     f, i = jobs.f, jobs.i
     need, spread = i[row, Record.NEED], ds.chain[link, ChainLink.LINKS]
     option = i[row, Record.OPTION]
     rate = setting.OF[Option.RATE, option]
     if spread > 1:  # on more nodes than it must?
-        i[row, Record.SPANNED] = 1
         size = ds.node[NodeRow.SIZE, ds.chain[link, ChainLink.NODE]]
         if spread > (need + size - 1) // size:
             rate = setting.OF[Option.RATE_SPREAD, option]
@@ -118,41 +107,41 @@ def start(jobs: Records, h: Heaps, ds: Devices, log: LoopLog, setting: LoopSetti
 
 
 @kernel
-def _open(jobs: Records, ds: Devices, log: LoopLog, row: int, now: float) -> None:
+def _open(jobs: Records, ds: Devices, log: LogColumns, row: int, now: float) -> None:
     """Log that the row holds its devices from now on."""
-    at, end = log.LN[0], log.LN[1]
+    at, end = log.written[LogSize.INTERVALS], log.written[LogSize.DEVICES]
     i = jobs.i
     i[row, Record.INTERVAL] = at
-    log.LI[Interval.ROW, at] = row
-    log.LI[Interval.OPTION, at] = i[row, Record.OPTION]
-    log.LI[Interval.REASON, at] = 0
-    log.LI[Interval.OFFSET, at] = end
-    log.LI[Interval.COUNT, at] = i[row, Record.NEED]
-    log.LI[Interval.NODE, at] = -1
-    log.LF[Interval.START, at] = now
-    log.LF[Interval.END, at] = np.nan
+    log.entry[Interval.ROW, at] = row
+    log.entry[Interval.OPTION, at] = i[row, Record.OPTION]
+    log.entry[Interval.REASON, at] = 0
+    log.entry[Interval.OFFSET, at] = end
+    log.entry[Interval.COUNT, at] = i[row, Record.NEED]
+    log.entry[Interval.NODE, at] = -1
+    log.time[Interval.START, at] = now
+    log.time[Interval.END, at] = np.nan
     link = i[row, Record.SEGMENT]
     while link >= 0:
         mask, first = ds.chain[link, ChainLink.MASK], ds.node[NodeRow.FIRST, ds.chain[link, ChainLink.NODE]]
         while mask != 0:
-            log.LD[end] = first + lowest(mask)
+            log.device[end] = first + lowest(mask)
             mask &= mask - 1
             end += 1
         link = ds.chain[link, ChainLink.NEXT]
-    log.LN[0] = at + 1
-    log.LN[1] = end
+    log.written[LogSize.INTERVALS] = at + 1
+    log.written[LogSize.DEVICES] = end
 
 
 @kernel
-def _close(jobs: Records, log: LoopLog, row: int, now: float, reason: int) -> None:
+def _close(jobs: Records, log: LogColumns, row: int, now: float, reason: int) -> None:
     at = jobs.i[row, Record.INTERVAL]
-    log.LF[Interval.END, at] = now
-    log.LI[Interval.REASON, at] = reason
+    log.time[Interval.END, at] = now
+    log.entry[Interval.REASON, at] = reason
     jobs.i[row, Record.INTERVAL] = -1
 
 
 @kernel
-def halt(jobs: Records, ds: Devices, log: LoopLog, row: int, now: float, reason: int) -> None:
+def halt(jobs: Records, ds: Devices, log: LogColumns, row: int, now: float, reason: int) -> None:
     """The row stops on purpose, with its work saved; its devices have been lent already. The heaps are left to the caller."""
     settle(jobs, row, now)
     _close(jobs, log, row, now, reason)
@@ -167,7 +156,7 @@ def halt(jobs: Records, ds: Devices, log: LoopLog, row: int, now: float, reason:
 
 
 @kernel
-def complete(jobs: Records, h: Heaps, ds: Devices, log: LoopLog, row: int, at: float) -> None:
+def complete(jobs: Records, h: Heaps, ds: Devices, log: LogColumns, row: int, at: float) -> None:
     """The row has finished."""
     settle(jobs, row, at)
     f = jobs.f
@@ -222,12 +211,11 @@ def to_lines(F: Floats, I: Ints, lane_of: Ints, f: Floats, i: Ints32) -> None:
 
 
 @kernel
-def to_columns(f: Floats, i: Ints32, why_of_lane: Ints, credit: float, F: Floats, I: Ints) -> int:
-    """Write the loop's results into the columns, except which devices are held. Returns how many rows have spanned nodes.
+def to_columns(f: Floats, i: Ints32, why_of_lane: Ints, credit: float, F: Floats, I: Ints) -> None:
+    """Write the loop's results into the columns, except which devices are held.
 
     The rows have their initial values: only values that differ from these are written.
     """
-    spanned = 0
     for row in range(f.shape[0]):
         state, starts = i[row, Record.STATE], i[row, Record.STARTS]
         F[Job.DONE, row] = f[row, Record.DONE]
@@ -263,5 +251,3 @@ def to_columns(f: Floats, i: Ints32, why_of_lane: Ints, credit: float, F: Floats
             why = why_of_lane[i[row, Record.LANE]]
         if why != 0:
             I[Job.REASON, row] = why
-        spanned += i[row, Record.SPANNED]
-    return spanned

@@ -1,7 +1,7 @@
 """Several binary heaps over rows, smallest number on top; each row's line says where it stands, so that it can change or leave at any time.
 
 Which heap is meant is a small number, the first index of every matrix: finishes, ranks and levels share the code. One more is scratch of a
-pass: an entry only ever leaves as the first, so that no positions need to be kept.
+pass: an entry only ever leaves as the first, so that nobody asks where it is.
 """
 
 from __future__ import annotations
@@ -140,36 +140,14 @@ def mend(h: Heaps, which: int) -> None:
 @kernel
 def push(h: Heaps, key: float, what: int) -> None:
     """Put something into the scratch heap."""
-    at = h.size[FRONT]
     h.size[FRONT] += 1
-    while at > 0:
-        parent = (at - 1) >> 1
-        if h.key[FRONT, parent] <= key:
-            break
-        h.key[FRONT, at] = h.key[FRONT, parent]
-        h.row[FRONT, at] = h.row[FRONT, parent]
-        at = parent
-    h.key[FRONT, at] = key
-    h.row[FRONT, at] = what
+    _rise(h, FRONT, h.size[FRONT] - 1, key, what)
 
 
 @kernel
 def exchange(h: Heaps, key: float, what: int) -> None:
     """Put something into the scratch heap in place of the first."""
-    size, at = h.size[FRONT], 0
-    while True:
-        child = 2 * at + 1
-        if child >= size:
-            break
-        if child + 1 < size and h.key[FRONT, child + 1] < h.key[FRONT, child]:
-            child += 1
-        if h.key[FRONT, child] >= key:
-            break
-        h.key[FRONT, at] = h.key[FRONT, child]
-        h.row[FRONT, at] = h.row[FRONT, child]
-        at = child
-    h.key[FRONT, at] = key
-    h.row[FRONT, at] = what
+    _sink(h, FRONT, 0, key, what)
 
 
 @kernel

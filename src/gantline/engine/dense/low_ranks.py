@@ -16,8 +16,7 @@ from gantline.core.arrays import Floats, Ints
 from gantline.core.constants import Constants
 from gantline.core.jit import kernel_from_zero as kernel
 from gantline.engine.dense.heap import FRONT, RANK, Heaps, exchange, mend, pop, push
-from gantline.engine.dense.keys import Key, key_at
-from gantline.engine.dense.records import Record, Records
+from gantline.engine.dense.records import Key, Record, Records, key_at
 
 
 class PassLine(Constants):

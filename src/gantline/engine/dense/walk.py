@@ -25,12 +25,12 @@ from gantline.engine.dense.devices import (
     take_first_free,
     take_tightest,
 )
-from gantline.engine.dense.gangs import LoopLog, LoopSetting, halt, start
+from gantline.engine.dense.gangs import LoopSetting, halt, start
 from gantline.engine.dense.heap import FRONT, LEVEL, RANK, Heaps, drop, put, replace
-from gantline.engine.dense.keys import Key, next_level
 from gantline.engine.dense.low_ranks import Pass, PassCount, PassLine, behind, rank_key, rank_of, search
 from gantline.engine.dense.queues import Lane, Lanes, enter, first_lane, leave
-from gantline.engine.dense.records import Record, Records
+from gantline.engine.dense.records import Key, Record, Records, next_level
+from gantline.engine.log import LogColumns
 from gantline.engine.settings import Amount, Switch
 
 
@@ -173,7 +173,7 @@ PREEMPTS = True  # whether gangs may be stopped; known when a loop is compiled (
 
 
 @kernel
-def walk(jobs: Records, h: Heaps, qs: Lanes, ds: Devices, log: LoopLog, setting: LoopSetting, key: Key, work: Pass, now: float) -> None:
+def walk(jobs: Records, h: Heaps, qs: Lanes, ds: Devices, log: LogColumns, setting: LoopSetting, key: Key, work: Pass, now: float) -> None:
     """Start and stop gangs as the ranks at this instant say."""
     SI, n = setting.SI, work.number
     one_node, whole, min_run = SI[Switch.ONE_NODE] == 1, SI[Switch.WHOLE] == 1, setting.SF[Amount.MIN_RUN]
@@ -266,7 +266,7 @@ def _nothing_is_left(jobs: Records, qs: Lanes, ds: Devices, work: Pass) -> bool:
 
 
 @kernel
-def _afterwards(jobs: Records, h: Heaps, qs: Lanes, ds: Devices, log: LoopLog, key: Key, work: Pass, now: float) -> None:
+def _afterwards(jobs: Records, h: Heaps, qs: Lanes, ds: Devices, log: LogColumns, key: Key, work: Pass, now: float) -> None:
     """Rows that have lost their devices for good wait again; rows that have begun get their ranks."""
     n = work.number
     h.size[FRONT] = 0

@@ -1,1 +1,1 @@
-"""How time passes and what has been acknowledged: virtual time, orders and reports, faults."""
+"""How time passes and what has been acknowledged: in virtual time, by orders and reports, with faults."""

@@ -17,8 +17,7 @@ import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
 
 from gantline.core.arrays import Floats
-from gantline.core.columns import Job
-from gantline.core.estimates import HIGH, LOW
+from gantline.core.columns import HIGH, LOW, Job
 from gantline.core.policy import OrderPolicy, Policy, runs_by_key
 from gantline.core.tables import Tables
 from gantline.engine.declared_key import LinearKey

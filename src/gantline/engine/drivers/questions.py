@@ -13,8 +13,7 @@ import numpy as np
 
 from gantline.core.arrays import Floats, Ints
 from gantline.core.cluster_now import ClusterNow
-from gantline.core.columns import Job
-from gantline.core.gather import gather
+from gantline.core.columns import MOVING, Column, JobTable, gather
 from gantline.core.jit import kernel
 from gantline.core.policy import OrderPolicy
 from gantline.core.snapshot_view import sealed
@@ -26,25 +25,25 @@ from gantline.engine.state import State
 _MOST = 64  # columns; there are fewer
 
 
-class Shown(NamedTuple):
+class AskedColumns(NamedTuple):
     """What the loop copies for the next question: columns of the active jobs, one per line."""
 
-    codes: Ints  # of the columns, see `core.gather`
+    codes: Ints  # of the columns, see `core.columns.MOVING`
     used: Ints  # how many of the codes count
     rows: Ints
     floats: Floats
     ints: Ints  # the same memory
 
 
-def room_for(rows: int) -> Shown:
+def room_for(rows: int) -> AskedColumns:
     """Room for columns of so many jobs; none is copied yet."""
     floats = np.zeros((_MOST, rows))
     codes, used, active = (np.zeros(size, dtype=np.int64) for size in (_MOST, 1, rows))
-    return Shown(codes, used, active, floats, floats.view(np.int64))
+    return AskedColumns(codes, used, active, floats, floats.view(np.int64))
 
 
 @kernel
-def show(t: Matrices, lists: Lists, now: float, shown: Shown) -> None:
+def show(t: Matrices, lists: Lists, now: float, shown: AskedColumns) -> None:
     """Copy what the next question is about."""
     count = lists.number[RowCount.ACTIVE]
     for k in range(count):
@@ -55,14 +54,13 @@ def show(t: Matrices, lists: Lists, now: float, shown: Shown) -> None:
 class Questions:
     """The questions of one loop about the instants to which its state has come."""
 
-    def __init__(self, state: State, policy: OrderPolicy, within: Within, shown: Shown) -> None:
+    def __init__(self, state: State, policy: OrderPolicy, within: Within, shown: AskedColumns) -> None:
         self._state, self._within, self._shown = state, within, shown
         self._snapshot = state.snapshot()
-        self._rows, self._floats, self._ints = (sealed(columns[:]) for columns in (shown.rows, shown.floats, shown.ints))
-        self._count, self._known = (
-            -1,
-            dict[int, Floats | Ints](),
-        )  # jobs at the last question; columns that the loop has copied, by their codes
+        self._rows, self._floats, self._ints = sealed(shown.rows[:]), sealed(shown.floats[:]), sealed(shown.ints[:])
+        self._count = -1  # jobs at the last question
+        self._names: list[object] = []  # what jobs call the columns that the loop copies
+        self._known: dict[object, Floats | Ints] = {}  # these columns
         says_until = type(policy).valid_until is not OrderPolicy.valid_until
         self._said = lambda: (policy.key(self._snapshot), time_said(policy.valid_until(self._snapshot)) if says_until else None)
 
@@ -92,11 +90,19 @@ class Questions:
     def _resize(self, count: int) -> None:
         """So many jobs are active."""
         self._count, self._snapshot.jobs.rows = count, self._rows[:count]
-        used = self._shown.codes[: self._shown.used[0]].tolist()
-        self._known = {code: (self._floats if code >= 0 else self._ints)[line, :count] for line, code in enumerate(used)}
+        lines = enumerate(zip(self._names, self._shown.codes.tolist()))
+        self._known = {name: (self._floats if code >= 0 else self._ints)[line, :count] for line, (name, code) in lines}
 
     def _copy(self, looked_at: Iterable[object]) -> None:
         """From now on the loop copies these columns, as far as they have codes; some reasons are written when it has come back."""
-        codes = [code for code in looked_at if isinstance(code, int) and code != ~Job.REASON]
+        codes = {name: code for name in looked_at if name is not JobTable.reason and (code := _code(name)) is not None}
         if len(codes) > len(self._known):
-            self._shown.codes[: len(codes)], self._shown.used[0], self._count = codes, len(codes), -1
+            self._names, self._shown.codes[: len(codes)] = list(codes), list(codes.values())
+            self._shown.used[0], self._count = len(codes), -1
+
+
+def _code(name: object) -> int | None:
+    """The code of a column as jobs call it; None: it is made of others."""
+    if isinstance(name, Column):
+        return int(name.place) if name.kind is np.float64 else ~int(name.place)
+    return MOVING + int(name[1].place) if isinstance(name, tuple) else None

@@ -19,26 +19,37 @@ from gantline.engine.agenda import next_look
 from gantline.engine.declared_key import Coefficient, LinearKey, coefficients
 from gantline.engine.dense.backfill import INSTANT, Promises, fill_gaps, forecast
 from gantline.engine.dense.devices import MOST_DEVICES, ChainLink, Devices, devices
-from gantline.engine.dense.gangs import LoopLog, LoopSetting, complete, loop_log, next_due, set_due, to_columns, to_lines
+from gantline.engine.dense.gangs import LoopSetting, complete, next_due, set_due, to_columns, to_lines
 from gantline.engine.dense.heap import DUE, LEVEL, RANK, Heaps, drop, first, heaps, put
-from gantline.engine.dense.keys import Key, key_at, key_of, next_level, slope
 from gantline.engine.dense.low_ranks import Motion, Pass, PassCount, PassLine, rank_key
 from gantline.engine.dense.queues import Lane, Lanes, enter, key_behind, queues
-from gantline.engine.dense.records import RECORD_FLOATS, RECORD_INTS, Record, Records
+from gantline.engine.dense.records import RECORD_FLOATS, RECORD_INTS, Key, Record, Records, key_at, key_of, next_level, slope
 from gantline.engine.dense.walk import walk, walk_without_stops
-from gantline.engine.drivers import loop_clock
-from gantline.engine.drivers.loop_clock import LoopBounds, LoopClock, LoopCount, LoopTime, Outcome, count_in, take_order
-from gantline.engine.drivers.six_steps import Verbs, loop_over
+from gantline.engine.drivers.six_steps import (
+    LoopBounds,
+    LoopClock,
+    LoopCount,
+    LoopTime,
+    Outcome,
+    Verbs,
+    clock_of,
+    count_in,
+    loop_over,
+    take_order,
+)
 from gantline.engine.drivers.stepping import Standstill
 from gantline.engine.engine import Engine
 from gantline.engine.lists import RowCount
+from gantline.engine.log import LogColumns, LogSize
 from gantline.engine.settings import Amount, Switch
 from gantline.engine.state import State
 from gantline.engine.walk.ranking import name_blocked
 
 _ARRIVED, _LOAD_LIMIT = int(Reason.ARRIVED), int(Reason.LOAD_LIMIT)
 PREEMPTS, PROMISES = True, False  # whether gangs may be stopped, whether there is backfilling; known when it is compiled (`variant`)
-DEMAND = 7  # one more place of `number`, beyond those of `engine.lists`: devices that admitted jobs ask for
+# more places of `number`, beyond those of `engine.lists`: devices that admitted jobs ask for; up to which row jobs come as inputs
+DEMAND, INPUTS = 7, 8
+NUMBERS = 9
 
 
 class OnRecords(NamedTuple):
@@ -48,7 +59,7 @@ class OnRecords(NamedTuple):
     h: Heaps
     qs: Lanes
     ds: Devices
-    log: LoopLog
+    log: LogColumns
     setting: LoopSetting
     key: Key
     work: Pass
@@ -58,7 +69,8 @@ class OnRecords(NamedTuple):
 @kernel
 def has_room(on: OnRecords, number: Ints, clock: LoopClock) -> bool:
     log, room = on.log, on.work.line.shape[1] + 64
-    return bool(log.LN[0] + room <= log.LI.shape[1] and log.LN[1] + room <= log.LD.shape[0])
+    fits = log.written[LogSize.INTERVALS] + room <= log.entry.shape[1]
+    return bool(fits and log.written[LogSize.DEVICES] + room <= log.device.shape[0])
 
 
 @kernel
@@ -81,25 +93,34 @@ def next_end(on: OnRecords, number: Ints) -> float:
 
 @kernel
 def finish(on: OnRecords, number: Ints, now: float) -> None:
-    """Complete every gang that has done its work by `now`, and raise estimates that turned out too low."""
+    """Complete every gang that has done its work by `now`, and raise estimates that turned out too low.
+
+    A job that comes as an input makes the engine look at those that run when it comes: estimates may prove too low at that instant.
+    """
     jobs, h, ds, log, setting, key, work = on.jobs, on.h, on.ds, on.log, on.setting, on.key, on.work
     f = jobs.f
     number[RowCount.FINISHED] = 0
-    while (next_due(jobs, h) if PREEMPTS else first(h, DUE)) <= now:
-        row = h.row[DUE, 0]
-        at = f[row, Record.SINCE] + (f[row, Record.WORK] - f[row, Record.DONE]) / f[row, Record.RATE]
-        if at <= now:
-            complete(jobs, h, ds, log, row, now if setting.SI[Switch.BOUNDARY] == 1 else at)
-            number[RowCount.ACTIVE] -= 1
-            number[DEMAND] -= jobs.i[row, Record.NEED]
-            number[RowCount.FINISHED] += 1
-            continue
-        # its estimate was too low. Mean residual life of a heavy tail: as long again
-        f[row, Record.ESTIMATE] = 2.0 * (f[row, Record.DONE] + f[row, Record.RATE] * max(0.0, now - f[row, Record.SINCE]))
-        set_due(jobs, h, row)
-        put(h, DUE, row, f[row, Record.DUE])  # later than it stood; else it would stay on top, and be looked at for ever
-        if PREEMPTS:
-            put(h, RANK, row, rank_key(jobs, row, key, work, now))
+    boundary, coming, at = setting.SI[Switch.BOUNDARY] == 1, number[RowCount.NEXT], -np.inf
+    while at < now:
+        at = now
+        if coming < number[INPUTS] and not boundary:
+            at = min(now, f[coming, Record.ARRIVAL])
+            coming += 1
+        while (next_due(jobs, h) if PREEMPTS else first(h, DUE)) <= at:
+            row = h.row[DUE, 0]
+            end = f[row, Record.SINCE] + (f[row, Record.WORK] - f[row, Record.DONE]) / f[row, Record.RATE]
+            if end <= at:
+                complete(jobs, h, ds, log, row, now if boundary else end)
+                number[RowCount.ACTIVE] -= 1
+                number[DEMAND] -= jobs.i[row, Record.NEED]
+                number[RowCount.FINISHED] += 1
+                continue
+            # its estimate was too low. Mean residual life of a heavy tail: as long again
+            f[row, Record.ESTIMATE] = 2.0 * (f[row, Record.DONE] + f[row, Record.RATE] * max(0.0, at - f[row, Record.SINCE]))
+            set_due(jobs, h, row)
+            put(h, DUE, row, f[row, Record.DUE])  # later than it stood; else it would stay on top, and be looked at for ever
+            if PREEMPTS:
+                put(h, RANK, row, rank_key(jobs, row, key, work, at))
 
 
 @kernel
@@ -223,23 +244,20 @@ def _compiled(name: str, **known: Any) -> Any:
 run_with_stops = _compiled("with_stops")
 run_in_order = _compiled("in_order", PREEMPTS=False, walk=walk_without_stops)
 run_with_promises = _compiled("with_promises", PREEMPTS=False, PROMISES=True)
-run_with_both = _compiled("with_both", PROMISES=True)
 
 
 def run_records(on: OnRecords, number: Ints, clock: LoopClock) -> int:
     """Run until everything has ended (or a bound is reached); comes back early when the log is full."""
-    if on.setting.SI[Switch.PREEMPT] == 1:
-        loop = run_with_both if on.plan.promises > 0.0 else run_with_stops
-    else:
-        loop = run_with_promises if on.plan.promises > 0.0 else run_in_order
-    return int(loop(on, number, clock))
+    if on.plan.promises > 0.0:  # which stop nothing
+        return int(run_with_promises(on, number, clock))
+    return int(run_with_stops(on, number, clock) if on.setting.SI[Switch.PREEMPT] == 1 else run_in_order(on, number, clock))
 
 
 # --- from the tables to the records, and back when the loop ends --------------------------------------------------------
 
 
-def why_not_on_records(state: State) -> str:
-    """What records cannot represent of this run; empty: they can represent all of it."""
+def why_not_on_records(state: State, midway: bool = False) -> str:
+    """What records cannot represent of this run; empty: they can represent all of it. `midway`: where it begins does not matter."""
     t, SI = state.tables, state.SI
     OI, OF, I, kind = t.options.I, t.options.F, t.I, t.NI[Node.TYPE]
     if not state.rule.on_records:
@@ -248,7 +266,7 @@ def why_not_on_records(state: State) -> str:
         return f"regime '{state.regime.name}' keeps evictions that turn out useless"
     if I.shape[1] == 0:
         return "there are no jobs"
-    if state.lists.number.any() or I[Job.PHASE].any():
+    if not midway and (state.lists.number.any() or I[Job.PHASE].any()):
         return "it begins in the middle of a run"
     if (kind != kind[0]).any() or (OI[Option.TYPE] != kind[0]).any():
         return "there are several device types"
@@ -274,32 +292,30 @@ def at_asked_speed(state: State) -> bool:
 
 
 def run_on_records(engine: Engine, key: LinearKey, bounds: LoopBounds) -> int:
-    """Run to the end without calling back, but to make room in the log; how it ended (see `loop_clock`)."""
+    """Run to the end without calling back, but to make room in the log; how it ended (an `Outcome`)."""
     state = engine.state
     take_order(state, engine.policy)
     t, log = state.tables, state.log
-    clock = loop_clock.clock(state.regime, bounds)
+    clock = clock_of(state.regime, bounds)
     qs, lane_of = queues(t.I[Job.GPUS], key.promises > 0.0)
-    jobs = records_of(state, lane_of)
+    jobs = blank_records(t.F.shape[1])
+    to_lines(t.F, t.I, lane_of, jobs.f, jobs.i)
     ds = devices(t.NI, state.rule.one_node)
     width = min(int(t.NI[Node.GPUS].sum()), jobs.f.shape[0]) + 1
     setting = LoopSetting(state.SI, state.SF, t.options.F)
-    declared = Key(coefficients(key), np.array(key.thresholds, dtype=np.float64))
-    work = Pass(np.zeros((len(PassLine), width), dtype=np.int64), np.zeros(len(PassCount), dtype=np.int64), motion_of(state, key))
+    declared, work = key_and_pass(state, key, width)
     work.motion[Motion.WHOLE] = _whole(state, key)
     plan = forecast(key.promises, jobs.f.shape[0], int(t.NI[Node.GPUS].sum()), _as_planned(state, key))
-    on = OnRecords(jobs, heaps(jobs), qs, ds, loop_log(log), setting, declared, work, plan)
-    number, room = np.zeros(len(RowCount) + 1, dtype=np.int64), 2 * width + 65536
-    if bounds.on_progress is None:  # it need not come back in between
-        log.reserve(*_expected(state, room))
+    on = OnRecords(jobs, heaps(jobs), qs, ds, log.columns, setting, declared, work, plan)
+    number, room = np.zeros(NUMBERS, dtype=np.int64), 2 * width + 65536
     code = Outcome.NEED_LOG
     standstill = Standstill(engine)
     while code == Outcome.NEED_LOG and not stands_still(standstill, jobs, number, float(clock.time[LoopTime.NOW])):
         log.reserve(room, room)
-        code = run_records(on._replace(log=loop_log(log)), number, clock)
+        code = run_records(on._replace(log=log.columns), number, clock)
         if bounds.on_progress is not None:
             bounds.on_progress(float(clock.time[LoopTime.NOW]), int(number[RowCount.NEXT]), int(number[RowCount.ACTIVE]))
-    state.spanned = write_back(state, jobs, qs, ds, number[: len(RowCount)])
+    write_back(state, jobs, qs, ds, number[: len(RowCount)])
     count_in(engine, clock)
     name_blocked(state)
     return code
@@ -309,16 +325,6 @@ def stands_still(guard: Standstill, jobs: Records, number: Ints, now: float) -> 
     """Whether no job on the records has worked since the last look, and none is to come."""
     attained = jobs.f[:, Record.SERVICE] + np.where(jobs.i[:, Record.STATE] == RUNNING, np.maximum(0.0, now - jobs.f[:, Record.SINCE]), 0.0)
     return guard.is_here(now, attained, to_come=bool(number[RowCount.NEXT] < len(attained)))
-
-
-def _expected(state: State, room: int) -> tuple[int, int]:
-    """Intervals and devices to reserve at once: all if no gang can be stopped, else many, wide gangs more often than others.
-
-    Memory that is not written to costs nothing.
-    """
-    jobs, gpus = state.tables.I.shape[1], int(state.tables.I[Job.GPUS].sum())
-    times = min(24.0, max(1.0, 4e6 / max(jobs, 1))) if state.SI[Switch.PREEMPT] else 1.0
-    return int(jobs * times) + room, int(gpus * times * (1.0 if times == 1.0 else 4.0)) + room
 
 
 def _as_planned(state: State, key: LinearKey) -> bool:
@@ -364,36 +370,36 @@ def _whole(state: State, key: LinearKey) -> float:
     return above if end * above < 2.0**52 and not F[Job.SERVICE].any() else 0.0
 
 
-def records_of(state: State, lane_of: Ints) -> Records:
-    """The lines of all rows, each in whole cache lines."""
-    F, I = state.tables.F, state.tables.I
-    rows = F.shape[1]
-    f, i = np.empty(rows * RECORD_FLOATS + 8), np.empty(rows * RECORD_INTS + 16, dtype=np.int32)
-    jobs = Records(aligned(f, RECORD_FLOATS), aligned(i, RECORD_INTS))
-    to_lines(F, I, lane_of, jobs.f, jobs.i)
-    return jobs
+def key_and_pass(state: State, key: LinearKey, width: int) -> tuple[Key, Pass]:
+    """A key as kernels take it, and what a pass over that many gangs writes down."""
+    line, number = np.zeros((len(PassLine), width), dtype=np.int64), np.zeros(len(PassCount), dtype=np.int64)
+    return Key(coefficients(key), np.array(key.thresholds, dtype=np.float64)), Pass(line, number, motion_of(state, key))
 
 
-def aligned(numbers: np.ndarray, width: int) -> np.ndarray:
-    """Lines of that width out of fresh memory, the first at the beginning of a cache line."""
-    skip = -numbers.ctypes.data % 64 // numbers.itemsize
-    rows = (len(numbers) - 64 // numbers.itemsize) // width
-    return numbers[skip : skip + rows * width].reshape(rows, width)
+def blank_records(rows: int) -> Records:
+    """Lines for so many rows, each in whole cache lines."""
+    return Records(_aligned(rows, RECORD_FLOATS, np.float64), _aligned(rows, RECORD_INTS, np.int32))
 
 
-def write_back(state: State, jobs: Records, qs: Lanes, ds: Devices, number: Ints) -> int:
-    """Write the loop's results into the columns. Returns how many jobs have held devices of several nodes at once."""
+def _aligned(rows: int, width: int, kind: Any) -> Any:
+    """Lines of that width, the first at the beginning of a cache line."""
+    memory = np.empty(rows * width * np.dtype(kind).itemsize + 64, dtype=np.uint8)
+    skip = -memory.ctypes.data % 64
+    return memory[skip : len(memory) - 64 + skip].view(kind).reshape(rows, width)
+
+
+def write_back(state: State, jobs: Records, qs: Lanes, ds: Devices, number: Ints) -> None:
+    """Write the loop's results into the columns."""
     t, i = state.tables, jobs.i
-    spanned = to_columns(jobs.f, i, qs.lane[Lane.WHY], float(state.SF[Amount.CREDIT]), t.F, t.I)
+    to_columns(jobs.f, i, qs.lane[Lane.WHY], float(state.SF[Amount.CREDIT]), t.F, t.I)
     state.lists.number[:] = number
     if number[RowCount.ACTIVE] == 0:
-        return spanned
+        return
     for row in np.flatnonzero(t.I[Job.PHASE] == RUNNING).tolist():
         _write_devices(state, ds, row, int(i[row, Record.SEGMENT]))
     active = np.flatnonzero((t.I[Job.PHASE] == RUNNING) | (t.I[Job.PHASE] == PENDING))
     state.lists.active[: len(active)] = active
     state.rebuild()
-    return spanned
 
 
 def _write_devices(state: State, ds: Devices, row: int, link: int) -> None:

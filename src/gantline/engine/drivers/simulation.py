@@ -2,27 +2,27 @@
 
 records     the key is a sum over columns and its jobs are lines of memory: a decision costs what changes
 tables      the key is such a sum, and keys of all jobs that run are added up at every decision
-questions   the loop is compiled, and the policy is asked at every decision
-steps       the policy is asked at every decision, and Python does the steps (`stepping`): accepts every run
+questions   the loop is compiled, and the policy is asked for its keys at every decision
+steps       the policy is asked for a plan at every decision, and Python does the steps (`stepping`): accepts every run
 
 A compiled loop takes a run as far as it goes, and leaves the rest to the steps; the result is the same.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, cast
 
 from gantline.core.policy import OrderPolicy, runs_by_key
 from gantline.engine import host_resources
 from gantline.engine.drivers.acknowledged import Acknowledged
-from gantline.engine.drivers.checkpoints import NO_CHECKPOINTS, Checkpoints
 from gantline.engine.drivers.executors import EXECUTORS, make_executor
 from gantline.engine.drivers.key_reading import Within, plainly, read_key
-from gantline.engine.drivers.loop_clock import LoopBounds, LoopEnd, Outcome, as_priorities
 from gantline.engine.drivers.record_loop import run_on_records
+from gantline.engine.drivers.six_steps import LoopBounds, Outcome, as_priorities
 from gantline.engine.drivers.stepping import Driver, Stepping, Virtual
-from gantline.engine.drivers.table_loop import run_asking_keys, run_asking_plans, run_on_tables
+from gantline.engine.drivers.table_loop import run_asking_keys, run_on_tables
 from gantline.engine.engine import Engine
 from gantline.engine.executor import Executor
 from gantline.engine.lists import RowCount
@@ -54,7 +54,7 @@ def report_on(name: str, *whys: str) -> LoopReport:
     return LoopReport(name, {loop: whys[min(place, len(whys) - 1)] for place, loop in enumerate(faster)})
 
 
-def run_compiled(engine: Engine, bounds: LoopBounds, obstacle: str = "") -> tuple[LoopEnd | None, LoopReport]:
+def run_compiled(engine: Engine, bounds: LoopBounds, obstacle: str = "") -> tuple[int | None, LoopReport]:
     """Run to the end, or as far as compiled code supports this policy and this run; None: not at all.
 
     `obstacle` is what has to be done in Python between two decisions of this run.
@@ -70,15 +70,13 @@ def run_compiled(engine: Engine, bounds: LoopBounds, obstacle: str = "") -> tupl
     if read.key is not None:
         with as_priorities(read.numbers, state.tables):
             if read.on_records:
-                return LoopEnd(run_on_records(engine, read.key, bounds)), report_on("records")
+                return run_on_records(engine, read.key, bounds), report_on("records")
             return run_on_tables(engine, read.key, bounds), report_on("tables", read.why_tables)
     with engine.asked_often():
         within: Within = cast(Any, engine.guard) or plainly  # of whole plans elsewhere
-        if within(lambda: runs_by_key(policy)) and not within(policy.backfill_depth):
-            ending = run_asking_keys(engine, policy, within, bounds)
-        else:
-            ending = run_asking_plans(engine, bounds)
-    return ending, report_on("questions", read.why_asked)
+        if not within(lambda: runs_by_key(policy)) or within(policy.backfill_depth):
+            return None, report_on("steps", read.why_asked)
+        return run_asking_keys(engine, policy, within, bounds), report_on("questions", read.why_asked)
 
 
 # --- how time passes ----------------------------------------------------------------------------------------------------
@@ -96,11 +94,20 @@ def make_driver(executor: str | Executor, engine: Engine) -> Driver:
 # --- the run ------------------------------------------------------------------------------------------------------------
 
 
+@dataclass(frozen=True)
+class Checkpoints:
+    """Files of a run that a loop of its own can save and resume: where to save it, how often in virtual time, and from which to go on."""
+
+    save: str = ""
+    every: float = math.inf
+    resume: str = ""
+
+
 @dataclass
 class Simulation(Stepping):
     """One run in virtual time."""
 
-    checkpoints: Checkpoints = NO_CHECKPOINTS  # of regimes with a loop that can be resumed
+    checkpoints: Checkpoints = Checkpoints()
     profiles: object = None  # of regimes with jobs that run by measured profiles, as their reader returns them
     pieces: Any = None  # rows that an imitated original reports, where they are not one per job
     driver: Driver = field(default_factory=Virtual, kw_only=True)
@@ -111,27 +118,27 @@ class Simulation(Stepping):
 
     def run(self) -> None:
         """Run to the end: compiled, as far as that goes, then step by step."""
-        ending, self.loop = run_compiled(self.engine, self.bounds, self.between_decisions())
-        if ending is None:
+        code, self.loop = run_compiled(self.engine, self.bounds, self.between_decisions())
+        if code is None:
             self.run_stepwise()
         else:
             self._observed = self.state.now
-            if ending.code == Outcome.CUT:
+            if code == Outcome.CUT:
                 self.cut()
-            elif ending.code == Outcome.DONE and self.state.lists.number[RowCount.WAITING] and self.stalled() and not self.tracked_ended():
+            elif code == Outcome.DONE and self.state.lists.number[RowCount.WAITING] and self.stalled() and not self.tracked_ended():
                 self.give_up("jobs wait that the policy never lets run")
-            elif ending.code == Outcome.STALLED:
+            elif code == Outcome.STALLED:
                 self.give_up()
-            elif ending.code == Outcome.ASK:
+            elif code == Outcome.ASK:
                 self.loop = self.loop.left_for_steps(self.state.now)
-                self.run_stepwise(True, ending.answer)
+                self.run_stepwise(True)
         host_resources.name_shortages(self.state.tables, self.state.rows)  # compiled loops look for places only
         self.engine.grants.close_open_intervals()
 
-    def run_stepwise(self, *begun: Any) -> None:
+    def run_stepwise(self, ready: bool = False) -> None:
         """The stepping loop, see `steps`; what bounds each question is set up once for all of them."""
         with self.engine.asked_often():
-            self.run_steps(*begun)
+            self.run_steps(ready)
 
     @property
     def bounds(self) -> LoopBounds:

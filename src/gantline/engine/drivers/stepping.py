@@ -23,7 +23,7 @@ from gantline.core.plan import Plan
 from gantline.core.reasons import Reason
 from gantline.engine.advance import arrive, finish_due, next_finish
 from gantline.engine.agenda import Agenda
-from gantline.engine.drivers.loop_clock import STALL
+from gantline.engine.drivers.six_steps import STALL
 from gantline.engine.engine import Engine
 from gantline.engine.gates.quotas import CommonQuotas
 from gantline.engine.lists import RowCount
@@ -131,10 +131,10 @@ class Stepping:
         self._measure()
         self._idle = self._moves = 0  # looks at which nothing changed, one after the other; starts and stops by then
 
-    def steps(self, ready: bool = False, answer: tuple[Plan | None, ...] = ()) -> Iterator[None]:
+    def steps(self, ready: bool = False) -> Iterator[None]:
         """The run, which pauses before each question to the policy.
 
-        `ready`: another loop has come up to the decision of this instant, or already has an `answer`.
+        `ready`: another loop has come up to the decision of this instant.
         """
         state, engine, driver = self.state, self.engine, self.driver
         standstill, self._moves = Standstill(engine), engine.moves
@@ -157,11 +157,8 @@ class Stepping:
             # 5. decide, 6. commit; an order need not be asked while nothing waits
             engine.next_finish = math.nan
             if state.lists.number[RowCount.WAITING] or engine.asks_always:
-                if answer:
-                    plan, answer = answer[0], ()
-                else:
-                    yield
-                    plan = engine.decide()
+                yield
+                plan = engine.decide()
                 if plan is not None:
                     self._commit(plan)
                 elif driver.gives_up and engine.turns.hopeless:
@@ -176,9 +173,9 @@ class Stepping:
             if self.on_progress is not None:
                 self.on_progress(now, int(state.lists.number[RowCount.NEXT]), int(state.lists.number[RowCount.ACTIVE]))
 
-    def run_steps(self, ready: bool = False, answer: tuple[Plan | None, ...] = ()) -> None:
+    def run_steps(self, ready: bool = False) -> None:
         """All of them, see `steps`."""
-        for _ in self.steps(ready, answer):
+        for _ in self.steps(ready):
             pass
 
     # --- what a step consists of ----------------------------------------------------------------------------------------

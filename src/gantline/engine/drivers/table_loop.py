@@ -11,21 +11,30 @@ from typing import NamedTuple
 import numpy as np
 
 from gantline.core.arrays import Bools, Floats, Ints
-from gantline.core.columns import Job, Node
-from gantline.core.gather import elapsed
+from gantline.core.columns import Job, Node, elapsed
 from gantline.core.jit import kernel, variant
-from gantline.core.plan import Misfit, Plan
+from gantline.core.plan import Misfit
 from gantline.core.policy import OrderPolicy
 from gantline.core.tables import Matrices
 from gantline.engine import host_resources
 from gantline.engine.advance import arrive, finish_due, next_finish, next_movable
 from gantline.engine.agenda import answer_ends
-from gantline.engine.declared_key import Coefficient, LinearKey, coefficients
-from gantline.engine.drivers import loop_clock
+from gantline.engine.declared_key import LinearKey, coefficients, next_threshold, sum_of
 from gantline.engine.drivers.key_reading import Within
-from gantline.engine.drivers.loop_clock import LoopBounds, LoopClock, LoopCount, LoopEnd, LoopTime, Outcome, Stage, take_order
-from gantline.engine.drivers.questions import Questions, Shown, room_for, show
-from gantline.engine.drivers.six_steps import Verbs, loop_over
+from gantline.engine.drivers.questions import AskedColumns, Questions, room_for, show
+from gantline.engine.drivers.six_steps import (
+    LoopBounds,
+    LoopClock,
+    LoopCount,
+    LoopTime,
+    Outcome,
+    Stage,
+    Verbs,
+    clock_of,
+    count_in,
+    loop_over,
+    take_order,
+)
 from gantline.engine.drivers.stepping import Standstill
 from gantline.engine.engine import Engine
 from gantline.engine.gates.quota_walk import QuotaNotes, any_exceeded, count_running, walk_lines
@@ -59,7 +68,7 @@ class OnTables(NamedTuple):
     said: Floats  # keys of all active rows, as the policy gives them
     quotas: QuotaNotes
     passes: bool  # the policy need not be asked while nothing can start
-    shown: Shown  # what the next question is about
+    shown: AskedColumns  # what the next question is about
 
 
 @kernel
@@ -99,34 +108,21 @@ def _arrive(on: OnTables, number: Ints, now: float, load_limit: float) -> None:
 
 @kernel
 def _add_up(on: OnTables, row: int, now: float) -> None:
-    """Write the key of a row: the sum at this instant. What does not count is not even read: the columns lie far apart."""
-    F, I, w = on.t.F, on.t.I, on.weight
-    ran, key, levels = elapsed(F, I, row, now), 0.0, on.thresholds.shape[0]
-    if w[Coefficient.ARRIVAL] != 0.0:
-        key += w[Coefficient.ARRIVAL] * F[Job.ARRIVAL, row]
-    if w[Coefficient.ATTAINED] != 0.0:
-        key += w[Coefficient.ATTAINED] * (F[Job.SERVICE, row] + ran)
-    if w[Coefficient.ATTAINED_GPU] != 0.0:
-        key += w[Coefficient.ATTAINED_GPU] * (F[Job.GPUTIME, row] + I[Job.HELD, row] * ran)
-    if w[Coefficient.REMAINING] != 0.0 or w[Coefficient.REMAINING_GPU] != 0.0:
-        remaining = max(F[Job.ESTIMATE, row] - (F[Job.DONE, row] + F[Job.RATE, row] * ran), 0.0)
-        key += w[Coefficient.REMAINING] * remaining + w[Coefficient.REMAINING_GPU] * (remaining * I[Job.GPUS, row])
-    if w[Coefficient.ESTIMATE] != 0.0:
-        key += w[Coefficient.ESTIMATE] * F[Job.ESTIMATE, row]
-    if w[Coefficient.GPUS] != 0.0:
-        key += w[Coefficient.GPUS] * I[Job.GPUS, row]
-    if w[Coefficient.PRIORITY] != 0.0:
-        key += w[Coefficient.PRIORITY] * F[Job.PRIORITY, row]
-    if w[Coefficient.FIRST_START] != 0.0:
-        first = F[Job.FIRST_START, row]
-        key += w[Coefficient.FIRST_START] * (w[Coefficient.NEVER_STARTED] + F[Job.ARRIVAL, row] if np.isnan(first) else first)
-    level = 0
-    if levels > 0:
-        served = F[Job.GPUTIME, row] + I[Job.HELD, row] * ran if w[Coefficient.BY_GPU] == 1.0 else F[Job.SERVICE, row] + ran
-        for place in range(levels):
-            if served >= on.thresholds[place]:
-                level += 1
-    F[Job.KEY, row] = level * w[Coefficient.LEVEL_STEP] + key
+    """Write the key of a row: the sum at this instant."""
+    F, I = on.t.F, on.t.I
+    ran = elapsed(F, I, row, now)
+    F[Job.KEY, row] = sum_of(
+        on.weight,
+        on.thresholds,
+        I[Job.GPUS, row],
+        F[Job.ARRIVAL, row],
+        F[Job.SERVICE, row] + ran,
+        F[Job.GPUTIME, row] + I[Job.HELD, row] * ran,
+        max(F[Job.ESTIMATE, row] - (F[Job.DONE, row] + F[Job.RATE, row] * ran), 0.0),
+        F[Job.ESTIMATE, row],
+        F[Job.PRIORITY, row],
+        F[Job.FIRST_START, row],
+    )
 
 
 @kernel
@@ -222,17 +218,12 @@ def _wake(on: OnTables, number: Ints, clock: LoopClock, now: float) -> float:
 @kernel
 def _next_level(on: OnTables, now: float) -> float:
     """The first instant at which a row that runs reaches its next level."""
-    F, I, lists, by_gpu = on.t.F, on.t.I, on.lists, on.weight[Coefficient.BY_GPU] == 1.0
-    soonest = np.inf
+    F, I, lists, soonest = on.t.F, on.t.I, on.lists, np.inf
     for place in range(lists.number[RowCount.RUNNING]):
         row = lists.running[place]
-        speed = float(I[Job.HELD, row]) if by_gpu else 1.0
-        have = F[Job.GPUTIME, row] if by_gpu else F[Job.SERVICE, row]
-        reached = have + speed * elapsed(F, I, row, now)
-        for level in on.thresholds:
-            if reached < level and speed > 0.0:
-                soonest = min(soonest, F[Job.SINCE, row] + (level - have) / speed)
-                break
+        service, gputime, since = F[Job.SERVICE, row], F[Job.GPUTIME, row], F[Job.SINCE, row]
+        at = next_threshold(on.weight, on.thresholds, I[Job.HELD, row], service, gputime, since, elapsed(F, I, row, now))
+        soonest = min(soonest, at)
     return soonest
 
 
@@ -252,7 +243,7 @@ class _Loop:
     def __init__(self, engine: Engine, bounds: LoopBounds, key: LinearKey | None, passes: bool = False) -> None:
         self.engine, self.state, self.bounds, self._key, self._passes = engine, engine.state, bounds, key, passes
         take_order(self.state, engine.policy)
-        self.clock = loop_clock.clock(self.state.regime, bounds)
+        self.clock = clock_of(self.state.regime, bounds)
         if self.state.lists.number.any():  # in the middle of a run: the first decision is due now
             self.clock.time[LoopTime.NOW] = self.clock.time[LoopTime.WAKE] = self.state.now
         if key is None:
@@ -308,21 +299,14 @@ class _Loop:
         self._said[: len(keys)] = keys
         self.clock.time[LoopTime.VALID] = until
 
-    def end_uncounted(self, code: int) -> LoopEnd:
-        """The end of a loop that counted its decisions itself."""
-        self.end(code)
+    def end(self, code: int) -> int:
+        """Leave the engine as far as the loop came; the code is returned."""
+        count_in(self.engine, self.clock)
         self.state.decision = self.decision - 1
-        self.engine.decisions += int(self.clock.number[LoopCount.DECISIONS])
-        return LoopEnd(code)
-
-    def end(self, code: int) -> None:
-        engine, counted = self.engine, self.clock.number
-        self.state.now = self.now
-        engine.started += int(counted[LoopCount.STARTED])
-        engine.stopped += int(counted[LoopCount.STOPPED])
         if code != Outcome.ASK:
             self.write_reasons()
         self.report_progress()
+        return code
 
     def write_reasons(self) -> None:
         """Write the reasons that the last decision has left to be found afterwards."""
@@ -333,13 +317,13 @@ class _Loop:
             name_blocked(self.state)
 
 
-def run_on_tables(engine: Engine, key: LinearKey, bounds: LoopBounds) -> LoopEnd:
-    """Run to the end under a key that is a sum."""
+def run_on_tables(engine: Engine, key: LinearKey, bounds: LoopBounds) -> int:
+    """Run to the end under a key that is a sum; how it ended."""
     run = _Loop(engine, bounds, key)
-    return run.end_uncounted(run.go_on())
+    return run.end(run.go_on())
 
 
-def run_asking_keys(engine: Engine, policy: OrderPolicy, within: Within, bounds: LoopBounds) -> LoopEnd:
+def run_asking_keys(engine: Engine, policy: OrderPolicy, within: Within, bounds: LoopBounds) -> int:
     """Run to the end, or until the policy must be asked for whole plans: it is asked for its keys at every decision.
 
     A policy that stops nothing and does not say how long its order holds is not asked while all that wait ask for more than is free.
@@ -360,34 +344,4 @@ def run_asking_keys(engine: Engine, policy: OrderPolicy, within: Within, bounds:
         if asked % _PROGRESS_EVERY == 0:
             run.report_progress()
         code = run.go_on()
-    return run.end_uncounted(code)
-
-
-def run_asking_plans(engine: Engine, bounds: LoopBounds) -> LoopEnd:
-    """The same where the policy is asked for a whole plan at every decision, until one is something else than an order."""
-    state = engine.state
-    run = _Loop(engine, bounds, None)
-    strict, switch = state.regime.strict, state.SI
-    plan, code = None, run.go_on()
-    while code == Outcome.KEYS:
-        run.write_reasons()
-        state.now = run.now
-        if state.decision % _PROGRESS_EVERY == 0:
-            run.report_progress()
-        plan = engine.decide()
-        ranking = None if plan is None else plan.ranking
-        if plan is None or ranking is None or not _only_ranks(plan):
-            code = Outcome.ASK
-            break
-        switch[Switch.PREEMPT], switch[Switch.MISFIT] = int(ranking.preempt or strict), 1 if strict else int(ranking.misfit)
-        engine.valid_until = plan.valid_until
-        run.enter(ranking.key, math.nan if plan.valid_until is None else plan.valid_until)
-        code = run.go_on()
-    run.end(code)
-    return LoopEnd(code, (plan,) if code == Outcome.ASK else ())
-
-
-def _only_ranks(plan: Plan) -> bool:
-    """Whether a plan is an order by numbers, and nothing else."""
-    more = plan.reservations or plan.refusals or plan.release or plan.notes or plan.memory is not None or plan.in_charge
-    return not more and plan.ranking is not None and plan.ranking.placement is None
+    return run.end(code)

@@ -17,7 +17,7 @@ from gantline.engine.drivers.simulation import Simulation
 from gantline.engine.log import Interval
 
 
-class DeviceSeats:
+class DeviceCalendar:
     """Devices for imitations that count GPUs and not devices: each interval gets the lowest ones that are free. Intervals come in order."""
 
     def __init__(self, devices: int) -> None:
@@ -104,7 +104,7 @@ def write_spells(simulation: Simulation, spells: Sequence[GpuSpell]) -> None:
     """Write them in order of their beginnings; the cluster has one type, and never more are held than there are."""
     t = simulation.state.tables
     ordered = sorted(spells, key=lambda one: (one.begin, one.row))
-    seats = DeviceSeats(t.D.shape[1])
+    calendar = DeviceCalendar(t.D.shape[1])
     row = np.array([one.row for one in ordered], dtype=np.int64)
     write_log(
         simulation,
@@ -114,5 +114,5 @@ def write_spells(simulation: Simulation, spells: Sequence[GpuSpell]) -> None:
         begin=[one.begin for one in ordered],
         end=[one.end for one in ordered],
         gpus=[one.gpus for one in ordered],
-        devices=[device for one in ordered for device in seats.take(one.gpus, one.begin, one.end)],
+        devices=[device for one in ordered for device in calendar.take(one.gpus, one.begin, one.end)],
     )

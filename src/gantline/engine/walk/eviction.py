@@ -5,9 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from gantline.core.arrays import Floats, Ints
-from gantline.core.columns import DOWN, FREE, Device, Job, Node, Option
+from gantline.core.columns import DOWN, FREE, Device, Job, Node, Option, elapsed
 from gantline.core.errors import RefusedError
-from gantline.core.gather import elapsed
 from gantline.core.host_resources import asks_beside, lacks_beside, take_beside
 from gantline.core.jit import kernel
 from gantline.core.phases import RUNNING, STARTING

@@ -50,8 +50,8 @@ class GangContract(ABC):
                 last = time.monotonic()
                 self.made.send(order)
             time.sleep(0.02)
-        told = [(one.report.news.value, one.report.row, one.report.epoch, one.report.devices) for one in self.made.told]
-        raise AssertionError(f"{what}; told {told}")
+        seen = [(one.report.news.value, one.report.row, one.report.epoch, one.report.devices) for one in self.made.reports]
+        raise AssertionError(f"{what}; reported {seen}")
 
     made: GangBench
 
@@ -62,11 +62,11 @@ class GangContract(ABC):
             raise SkipTest(f"the runner denies this ability: {denied[0]}")
         return self.made
 
-    def told(self, *news: News, row: int = 0, epoch: int = 1, order: Order | None = None) -> GangReport:
+    def expect(self, *news: News, row: int = 0, epoch: int = 1, order: Order | None = None) -> GangReport:
         """Wait for a report."""
 
         def look() -> GangReport | None:
-            reports = (one for one in self.made.told if one.report.news in news and (one.report.row, one.report.epoch) == (row, epoch))
+            reports = (one for one in self.made.reports if one.report.news in news and (one.report.row, one.report.epoch) == (row, epoch))
             return next(reports, None)
 
         return self.until(look, f"no '{' or '.join(one.value for one in news)}' of row {row}, epoch {epoch}", order)
@@ -75,7 +75,7 @@ class GangContract(ABC):
         """Start a job and wait until all its ranks are there."""
         order = Order(Verb.START, row, epoch, devices, done=done)
         self.made.send(order)
-        found = self.told(News.STARTED, row=row, epoch=epoch, order=order)
+        found = self.expect(News.STARTED, row=row, epoch=epoch, order=order)
         ranks = len(devices) if row == 1 else 1
         self.until(lambda: all(self.made.environment(row, epoch, rank) for rank in range(ranks)), "not all ranks are there")
         return found
@@ -83,16 +83,16 @@ class GangContract(ABC):
     def stop(self, row: int = 0, epoch: int = 1, done: float = 0.0) -> GangReport:
         order = Order(Verb.STOP, row, epoch, done=done)
         self.made.send(order)
-        return self.told(*_ENDS, row=row, epoch=epoch, order=order)
+        return self.expect(*_ENDS, row=row, epoch=epoch, order=order)
 
     # --- where a gang is ------------------------------------------------------------------------------------------------
     def test_a_report_says_where_the_gang_is_and_not_what_was_ordered(self) -> None:
         bench = self.begin()
         self.start(devices=(0,))
-        bench.told.clear()
+        bench.reports.clear()
         order = Order(Verb.START, 0, 1, (1,))
         bench.send(order)
-        found = self.told(News.STARTED, order=order).report
+        found = self.expect(News.STARTED, order=order).report
         assert set(found.devices) == {0}, f"it runs on device 0, and {found.devices} is reported"
 
     def test_a_gang_that_shall_go_on_with_other_devices_is_not_started_again(self) -> None:
@@ -103,7 +103,7 @@ class GangContract(ABC):
 
         def switched() -> bool:
             bench.runner.switched("1", 2)  # as the job reports through the service
-            return any((one.report.news, one.report.epoch) == (News.STARTED, 2) for one in bench.told)
+            return any((one.report.news, one.report.epoch) == (News.STARTED, 2) for one in bench.reports)
 
         self.until(switched, "it did not switch", order)
         assert bench.alive(0) == ["rank.1.1.0"], "it was stopped and started instead of going on"
@@ -134,7 +134,7 @@ class GangContract(ABC):
         bench = self.begin()
         self.start(row=1, devices=(0, 1))
         bench.end(1, 3, rank=1)
-        found = self.told(*_ENDS, row=1)
+        found = self.expect(*_ENDS, row=1)
         assert found.report.news is News.FAILED
         assert found.ending is not None
         assert found.ending.exit == 3
@@ -146,7 +146,7 @@ class GangContract(ABC):
         assert self.stop(done=7.0).report.done == 7.0
         assert self.start(epoch=2, done=7.0).report.done == 7.0
         bench.end(0, 5)
-        failed = self.told(*_ENDS, epoch=2).report
+        failed = self.expect(*_ENDS, epoch=2).report
         assert (failed.news, failed.done) == (News.FAILED, 7.0), "what was done after the last save is lost with a failure"
 
     def test_what_it_has_printed_is_read_by_offset(self) -> None:
@@ -155,7 +155,7 @@ class GangContract(ABC):
         self.until(lambda: self._printed(0, 5) == b"hello", "nothing was printed")
         assert self._printed(6, 4) == b"from"
         bench.end(0, 0)
-        self.told(News.FINISHED)
+        self.expect(News.FINISHED)
         before = len(b"hello from a rank\n")
         self.until(lambda: self._printed(before, 100) == b"good bye\n", "the last line is missing")
         assert [one.epoch for one in bench.runner.incarnations("1")] == [1]
@@ -171,7 +171,7 @@ class GangContract(ABC):
         bench = self.begin()
         self.start()
         bench.runner.fail(0, frozenset({0, 1}), time.time())
-        found = self.told(*_ENDS)
+        found = self.expect(*_ENDS)
         assert not found.alive
         self.start(epoch=2)
 
@@ -182,7 +182,7 @@ class GangContract(ABC):
         bench.runner.close()
         (present,) = bench.attach()
         assert (present.job, present.epoch, len(present.devices), present.is_over) == ("2", 1, 2, False)
-        assert set(self.told(News.STARTED, row=1).report.devices) == {0, 1}
+        assert set(self.expect(News.STARTED, row=1).report.devices) == {0, 1}
         assert not self.stop(row=1).alive
         assert bench.began(1) in ([(1, 0), (1, 1)], [(1, 1), (1, 0)])
 
@@ -195,7 +195,7 @@ class GangContract(ABC):
         bench.attach()
         order = Order(Verb.START, 0, 1, (0,))
         bench.send(order)
-        found = self.told(*_ENDS, order=order)
+        found = self.expect(*_ENDS, order=order)
         assert found.ending is not None
         assert (found.report.news, found.ending.exit, bench.began(0)) == (News.FAILED, 7, [(1, 0)])
 
@@ -206,7 +206,7 @@ class GangContract(ABC):
         self.start(row=1, devices=bench.across)
         name = bench.environment(1, 1, 1)["GANTLINE_DEVICES"].split(",")[1].rpartition(":")[0]
         bench.lose(name)
-        found = self.told(*_ENDS, row=1)
+        found = self.expect(*_ENDS, row=1)
         assert (found.report.news, found.report.lost) == (News.FAILED, Fault.NODE)
         assert [news.name for news in bench.nodes if news.state is NodeState.LOST] == [name]
 
@@ -222,7 +222,7 @@ class GangContract(ABC):
                 time.sleep(1.0)
             assert bench.alive(1), "it ended with the engine"
             assert bench.runner.alive, "an engine that does not answer for a while is no reason to give up"
-        self.told(News.STARTED, order=order)
+        self.expect(News.STARTED, order=order)
         self.stop()
         self.stop(row=1)
         assert (bench.began(0), bench.began(1)) == ([(1, 0)], [(1, 0)])
@@ -275,11 +275,11 @@ class GangBench(ABC):
 
     def attach(self) -> list[Present]:
         """Let a fresh runner take over; reports of the earlier one are forgotten."""
-        self.told: list[GangReport] = []
+        self.reports: list[GangReport] = []
         self.nodes: list[NodeNews] = []
         self.runner = self.open()
         self._cluster = self.runner.cluster
-        present = list(self.runner.roll_call())
+        present = list(self.runner.adopt())
         jobs = {f"{row + 1}": row for row in range(len(self.launches))}
         contact = Contact(self._task, jobs.get, WallClock(time.time()), self._receive, lambda: self._cluster)
         self.runner.attach(contact)
@@ -294,7 +294,7 @@ class GangBench(ABC):
             if news.node is not None and news.name not in {node.name for node in self._cluster.nodes}:
                 self._cluster = Cluster((*self._cluster.nodes, news.node))
         for report, ending in events.reports:
-            self.told.append(GangReport(report, ending, tuple(self.alive(report.row))))
+            self.reports.append(GangReport(report, ending, tuple(self.alive(report.row))))
 
     def send(self, order: Order) -> None:
         self.runner.send(order, time.time())

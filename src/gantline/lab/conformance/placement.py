@@ -11,9 +11,8 @@ import numpy as np
 from gantline.core.cluster import Cluster, Link, Node
 from gantline.core.columns import DOWN, FREE, Device
 from gantline.core.columns import Node as NodeColumn
-from gantline.core.device_speeds import DeviceSpeeds
 from gantline.core.errors import GantlineError
-from gantline.core.facts import Facts
+from gantline.core.facts import DeviceSpeeds, Facts
 from gantline.core.tables import Tables
 from gantline.lab.conformance.report import Breach, ConformanceReport
 from gantline.lab.conformance.scenarios import some_jobs
@@ -133,15 +132,15 @@ def choose(rule: PlacementRule, world: ClusterInUse, gpus: int, sensitive: bool 
             return None
         gang = GangRequest("gang", gpus, "vgg16" if sensitive else "resnet50", seed=gpus)
         return chosen_devices(rule.name, rule.device_rule, gang, FreeDevices(tuple(free), world.cluster.device_node.tolist()))
-    seats = NodeCounts(np.zeros(len(world.cluster.nodes) + 1, dtype=np.int64), np.zeros(len(world.cluster.nodes) + 1, dtype=np.int64))
+    chosen = NodeCounts(np.zeros(len(world.cluster.nodes) + 1, dtype=np.int64), np.zeros(len(world.cluster.nodes) + 1, dtype=np.int64))
     manner = fit.Picking(rule.code, rule.whole, sensitive, 12345 + gpus)
-    used = fit.choose(Supply(t.NF, t.NI, 0, 0.0, 0.0, 0.0, False), gpus, 0, manner, seats)
+    used = fit.choose(Supply(t.NF, t.NI, 0, 0.0, 0.0, 0.0, False), gpus, 0, manner, chosen)
     if used == 0:
         return None
     found: list[int] = []
-    for node, count in zip(seats.nodes[:used].tolist(), seats.counts[:used].tolist()):
+    for node, count in zip(chosen.nodes[:used].tolist(), chosen.counts[:used].tolist()):
         found += [device for device in free if world.cluster.device_node[device] == node][:count]
-    return tuple(found) if int(seats.counts[:used].sum()) == gpus else tuple(found[:-1])
+    return tuple(found) if int(chosen.counts[:used].sum()) == gpus else tuple(found[:-1])
 
 
 def _ask(case: _Case, world: ClusterInUse, draw: random.Random) -> None:

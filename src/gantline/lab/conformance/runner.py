@@ -12,7 +12,7 @@ from typing import Protocol
 from gantline.engine.executor import News, Order, Report, Verb
 from gantline.live.runners.runner_events import Ending, Present
 
-Told = tuple[Report, Ending | None]
+ReportAndEnding = tuple[Report, Ending | None]
 
 
 class RunnerBench(Protocol):
@@ -20,7 +20,7 @@ class RunnerBench(Protocol):
 
     def send(self, order: Order) -> None: ...
 
-    def told(self) -> list[Told]:
+    def reports(self) -> list[ReportAndEnding]:
         """All reports so far."""
         ...
 
@@ -50,15 +50,15 @@ class RunnerContract(ABC):
     def bench(self) -> RunnerBench:
         """A fresh runner on its bench."""
 
-    def until(self, bench: RunnerBench, news: News, epoch: int) -> Told:
+    def until(self, bench: RunnerBench, news: News, epoch: int) -> ReportAndEnding:
         """Wait for a report."""
         end = time.monotonic() + self.seconds
         while time.monotonic() < end:
-            for report, ending in bench.told():
+            for report, ending in bench.reports():
                 if (report.news, report.epoch) == (news, epoch):
                     return report, ending
             time.sleep(0.02)
-        raise AssertionError(f"no '{news.value}' of epoch {epoch}; told {[(one.news.value, one.epoch) for one, _ in bench.told()]}")
+        raise AssertionError(f"no '{news.value}' of epoch {epoch}; told {[(one.news.value, one.epoch) for one, _ in bench.reports()]}")
 
     def started(self, epoch: int = 1) -> RunnerBench:
         """A bench on which the job runs."""
@@ -80,7 +80,7 @@ class RunnerContract(ABC):
     def test_what_still_runs_is_adopted(self) -> None:
         bench = self.started()
         present = bench.begin_again()
-        assert [(one.epoch, one.is_over) for one in present] == [(1, False)], "the roll call does not name what runs"
+        assert [(one.epoch, one.is_over) for one in present] == [(1, False)], "what runs is not adopted"
         self.until(bench, News.STARTED, 1)
         bench.end(0)
         self.until(bench, News.FINISHED, 1)
@@ -97,11 +97,11 @@ class RunnerContract(ABC):
         bench = self.started(epoch=2)
         bench.send(Order(Verb.STOP, 0, 1))
         bench.send(Order(Verb.START, 0, 1, (1,)))
-        before = len(bench.told())
+        before = len(bench.reports())
         bench.send(Order(Verb.START, 0, 2, (0,)))  # answered behind the other two
         end = time.monotonic() + self.seconds
-        while len(bench.told()) < before + 1 and time.monotonic() < end:
+        while len(bench.reports()) < before + 1 and time.monotonic() < end:
             time.sleep(0.02)
         bench.end(0)
         self.until(bench, News.FINISHED, 2)
-        assert all(report.epoch == 2 for report, _ in bench.told()), "an older epoch was obeyed"
+        assert all(report.epoch == 2 for report, _ in bench.reports()), "an older epoch was obeyed"

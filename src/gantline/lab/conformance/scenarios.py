@@ -1,4 +1,4 @@
-"""Small stories that every policy runs through: rounds and events, failures, late decisions, gangs, equal jobs.
+"""Small scenarios that every policy runs through: rounds and events, failures, late decisions, gangs, equal jobs.
 
 Each is a function of its name alone: the same jobs every time, on every machine.
 """
@@ -15,15 +15,14 @@ from gantline._alarm import TimeOverError
 from gantline.core import memory as memories
 from gantline.core.columns import Job as JobColumn
 from gantline.core.errors import GantlineError
-from gantline.core.facts import Costs, Facts
-from gantline.core.grid import PowerGrid, Signal
+from gantline.core.facts import Costs, Facts, PowerGrid, Signal
 from gantline.core.inputs import NodeEvent
 from gantline.core.plan import Plan
 from gantline.core.policy import Policy
 from gantline.core.rng import stream
 from gantline.core.snapshot import Jobs, Snapshot
 from gantline.core.snapshot_json import decode_snapshot
-from gantline.engine.assembly.rules import RunRules
+from gantline.engine.assembly.run_rules import RunRules
 from gantline.engine.drivers.acknowledged import Acknowledged
 from gantline.engine.drivers.faulty import Faults, FaultyExecutor
 from gantline.engine.drivers.simulation import Simulation
@@ -95,14 +94,14 @@ def _failures() -> tuple[NodeEvent, ...]:
 
 
 CARBON = Signal((300.0, 120.0, 80.0, 260.0), step=200.0)
-"""The grid of all stories, for policies that look at it."""
+"""The grid of all scenarios, for policies that look at it."""
 CARBON_WRITTEN = {"step": CARBON.step, "values": list(CARBON.values)}
 """The same in the document of a snapshot."""
 
 
 @cache
 def scenarios() -> tuple[Scenario, ...]:
-    """All stories."""
+    """All scenarios."""
     slow, prompt = Costs(start=5, resume=15, checkpoint=90), Costs(resume=10, checkpoint=60)
     typed = some_jobs("types", types=("v100", "k80"))
     gang = ({"job": "whole", "arrival": 30.0, "gpus": 16, "duration": 100.0},)
@@ -121,7 +120,7 @@ def scenarios() -> tuple[Scenario, ...]:
     )  # fmt: skip
 
 
-# Stories on an executor with late, lost and duplicated messages, and on machines that fail.
+# Scenarios on an executor with late, lost and duplicated messages, and on machines that fail.
 #
 # A policy then sees what it never sees in a plain simulation: gangs that take time to start and stop, plans that came too late, grants
 # that were refused.
@@ -130,18 +129,18 @@ _FAULTS = Faults(delay=(0.0, 4.0), loss=0.1, doubled=0.1, start=(1.0, 20.0), sto
 _BREAKDOWNS = tuple(NodeEvent(at, node, kind) for at, node, kind in (
     (200.0, "node0", "down"), (350.0, "node0", "up"), (500.0, "node2", "down"), (700.0, "node2", "up"),
 ))  # fmt: skip
-_LONG = 1e5  # seconds after which a story counts as stuck
+_LONG = 1e5  # seconds after which a scenario counts as stuck
 
 
 @dataclass(frozen=True)
 class Ending:
-    """How a faulty story ended."""
+    """How a faulty scenario ended."""
 
     incidents: tuple[str, ...]
     unfinished: tuple[str, ...]
 
 
-def run_faulty_story(policy: Policy, seed: int, performance: object = None, budget: float | None = None) -> Ending:
+def run_faulty_scenario(policy: Policy, seed: int, performance: object = None, budget: float | None = None) -> Ending:
     """Run eight jobs on four nodes that fail, with unreliable messages."""
     rules = RunRules(facts=Facts(latency=3.0, grid=PowerGrid(carbon=CARBON)), seed=seed, budget=budget)
     tables = rules.load(Trace.from_records(some_jobs(f"faults {seed}")), read_cluster("4x4"))

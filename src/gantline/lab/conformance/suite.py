@@ -1,4 +1,4 @@
-"""The rules, and the stories in which they are checked."""
+"""The rules, and the scenarios in which they are checked."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from gantline.core.snapshot_json import decode_snapshot
 from gantline.engine.assembly.guard import DEFAULT_BUDGET, Guard, guard_of
 from gantline.engine.policy_failures import OverBudgetError, describe_error
 from gantline.lab.conformance.report import Breach, ConformanceReport
-from gantline.lab.conformance.scenarios import CARBON, CARBON_WRITTEN, Scenario, ask_in_vain, run_faulty_story, scenarios
+from gantline.lab.conformance.scenarios import CARBON, CARBON_WRITTEN, Scenario, ask_in_vain, run_faulty_scenario, scenarios
 from gantline.lab.conformance.watched import Watched
 from gantline.policies.registry import make_policy
 from gantline.simulator.roll_forward import carry_out
@@ -28,16 +28,16 @@ from gantline.simulator.run import Run
 from gantline.simulator.simulate import key_form, simulate
 
 _ENDED = {"completed", "rejected", "failed", "cancelled"}
-_FAULTY_STORIES = (0, 1)  # seeds
-_FAULTY_CLOSELY = 4  # such a story has hundreds of decisions, most of them while some gang starts or stops
+_FAULTY_SCENARIOS = (0, 1)  # seeds
+_FAULTY_CLOSELY = 4  # such a scenario has hundreds of decisions, most of them while some gang starts or stops
 LIMIT = 600.0
 """CPU seconds for the whole suite; a policy that sleeps is late soon enough."""
 _LATE = "its budget of"
 _RULES = {
     "in time": "no decision takes longer than it may, nor does the whole",
-    "answers": "gives a valid plan in every story: no jobs, one job, gangs, failures, late decisions",
+    "answers": "gives a valid plan in every scenario: no jobs, one job, gangs, failures, late decisions",
     "ends": "every job ends",
-    "deterministic": "the same story twice gives the same plans and the same run",
+    "deterministic": "the same scenario twice gives the same plans and the same run",
     "memory only": "a policy rebuilt from its parameters and the stored memory decides the same, after every decision",
     "memory": "what it remembers is plain and survives JSON",
     "input": "leaves snapshot and memory as they are",
@@ -60,7 +60,7 @@ class _Case:
     policy: Policy
     performance: Any = None
     seconds: float = DEFAULT_BUDGET  # on the clock, for one decision
-    answers: bool = False  # whether it gave a valid plan in any story
+    answers: bool = False  # whether it gave a valid plan in any scenario
     broken: dict[str, str] = field(default_factory=dict)
     notes: dict[str, str] = field(default_factory=dict)
 
@@ -109,29 +109,29 @@ def check_policy(
     performance: object = None,
     limit: float = LIMIT,
     budget: float = DEFAULT_BUDGET,
-    on_story: Callable[[int, int, str], None] | None = None,
+    on_scenario: Callable[[int, int, str], None] | None = None,
 ) -> ConformanceReport:
     """Put a policy (an object, a class or a name) through all rules; `performance` is a model for policies that need one.
 
-    After `limit` CPU seconds no further story is begun, nor after a decision that took longer than `budget` seconds on the clock;
-    `on_story` is called as each begins.
+    After `limit` CPU seconds no further scenario is begun, nor after a decision that took longer than `budget` seconds on the clock;
+    `on_scenario` is called as each begins.
     """
     if isinstance(policy, str):
         policy = make_policy(policy, dict(settings or {}))
     elif isinstance(policy, type):
         policy = build(policy, dict(settings or {}))
     case = _Case(policy, performance, budget)
-    stories: list[tuple[str, Callable[[], None]]] = [("no jobs", partial(_answer_without_jobs, case))]
-    stories += [(scenario.name, partial(_run_story, case, scenario)) for scenario in scenarios()]
-    stories += [("a faulty world", partial(_bear_faults, case)), ("equal jobs", partial(_break_ties, case))]
-    stories.append(("every grant refused", partial(_refuse, case)))
+    runs: list[tuple[str, Callable[[], None]]] = [("no jobs", partial(_answer_without_jobs, case))]
+    runs += [(scenario.name, partial(_run_scenario, case, scenario)) for scenario in scenarios()]
+    runs += [("a faulty world", partial(_bear_faults, case)), ("equal jobs", partial(_break_ties, case))]
+    runs.append(("every grant refused", partial(_refuse, case)))
     end = time.process_time() + limit
-    for number, (name, run) in enumerate(stories):
+    for number, (name, run) in enumerate(runs):
         if case.late or time.process_time() > end:
-            case.breach("in time", f"{len(stories) - number} of {len(stories)} stories were not run, from '{name}' on")
+            case.breach("in time", f"{len(runs) - number} of {len(runs)} scenarios were not run, from '{name}' on")
             break
-        if on_story is not None:
-            on_story(number, len(stories), name)
+        if on_scenario is not None:
+            on_scenario(number, len(runs), name)
         run()
     if not case.late:
         with suppress(GantlineError):
@@ -170,16 +170,16 @@ def _answer_without_jobs(case: _Case) -> None:
         case.breach("answers", f"without jobs it answers with a {type(plan).__name__}")
 
 
-def _run_story(case: _Case, scenario: Scenario) -> None:
-    """One story several times: watched, watched from afar, as it is, through every round, through orders and reports."""
+def _run_scenario(case: _Case, scenario: Scenario) -> None:
+    """One scenario several times: watched, watched from afar, as it is, through every round, through orders and reports."""
     first = Watched.over(case.policy)
     slow = []
     try:
         run = plain = case.run(scenario, first)
         for rule, message in first.broken.items():
-            case.breach(rule, f"in the story '{scenario.name}', {message}")
+            case.breach(rule, f"in the scenario '{scenario.name}', {message}")
         if run.incidents:
-            case.breach("answers", f"in the story '{scenario.name}': {run.incidents[0]}")
+            case.breach("answers", f"in the scenario '{scenario.name}': {run.incidents[0]}")
         if run.summary["lost_turns"] == run.summary["decisions"]:  # nothing that could be compared
             return
         if case.same_when_watched:  # equal plans through orders and reports settle two rules at once
@@ -193,20 +193,20 @@ def _run_story(case: _Case, scenario: Scenario) -> None:
         if plain.summary["loop"] in ("records", "tables"):
             slow.append(("compiled key", case.run(scenario, record=True)))
     except GantlineError as error:
-        case.breach("answers", f"in the story '{scenario.name}': {error}")
+        case.breach("answers", f"in the scenario '{scenario.name}': {error}")
         return
     case.answers = True
     if not _same((first, run), (second, again)):
-        case.breach("deterministic", f"the story '{scenario.name}' went differently the second time")
+        case.breach("deterministic", f"the scenario '{scenario.name}' went differently the second time")
     left = plain.jobs.filter(~plain.jobs["state"].is_in(list(_ENDED)))
     if left.height:
         names = ", ".join(left["job"].to_list()[:3])
-        case.breach("ends", f"{left.height} jobs of the story '{scenario.name}' never end: {names}")
+        case.breach("ends", f"{left.height} jobs of the scenario '{scenario.name}' never end: {names}")
     if outside := _outside_its_range(scenario, plain):
-        case.breach("ranges", f"in the story '{scenario.name}', {outside}")
+        case.breach("ranges", f"in the scenario '{scenario.name}', {outside}")
     for rule, other in slow:
         if other.summary["log_hash"] != plain.summary["log_hash"]:
-            case.breach(rule, f"the story '{scenario.name}' {_difference(plain, other)}")
+            case.breach(rule, f"the scenario '{scenario.name}' {_difference(plain, other)}")
 
 
 def _outside_its_range(scenario: Scenario, run: Run) -> str:
@@ -220,16 +220,16 @@ def _outside_its_range(scenario: Scenario, run: Run) -> str:
 
 
 def _same(one: tuple[Watched, Run], two: tuple[Watched, Run]) -> bool:
-    """Whether two runs of a story agree, plan by plan. Orders and reports end with the last job, without an empty turn."""
+    """Whether two runs of a scenario agree, plan by plan. Orders and reports end with the last job, without an empty turn."""
     alike = all(ours == theirs for ours, theirs in zip(one[0].plans, two[0].plans))
     return alike and abs(len(one[0].plans) - len(two[0].plans)) <= 1 and one[1].summary["log_hash"] == two[1].summary["log_hash"]
 
 
 def _bear_faults(case: _Case) -> None:
     """Late, lost and duplicated messages and failing machines: every job still ends."""
-    for seed in _FAULTY_STORIES:
+    for seed in _FAULTY_SCENARIOS:
         watched = Watched.over(case.policy, closely=_FAULTY_CLOSELY)
-        ending = run_faulty_story(watched, seed, case.performance, case.budget)
+        ending = run_faulty_scenario(watched, seed, case.performance, case.budget)
         for rule, message in watched.broken.items():
             case.breach(rule, f"in a faulty world, {message}")
         if ending.incidents:

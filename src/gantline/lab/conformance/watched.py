@@ -20,13 +20,12 @@ import numpy as np
 
 from gantline.core import memory as memories
 from gantline.core.errors import GantlineError
-from gantline.core.insiders import tables_behind
 from gantline.core.phases import Phase
 from gantline.core.plan import Plan
 from gantline.core.policy import Policy
 from gantline.core.snapshot import Snapshot
 from gantline.core.snapshot_json import decode_snapshot, encode_plan, encode_snapshot
-from gantline.core.tables import Tables
+from gantline.core.tables import Tables, tables_behind
 from gantline.engine.plan_check import check_plan
 from gantline.simulator.roll_forward import carry_out_on
 

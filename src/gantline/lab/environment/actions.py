@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from gantline.core.arrays import Bools, Floats, Ints
+from gantline.core.options import JobSize
 from gantline.core.plan import Assignment, Plan
-from gantline.core.sizes import JobSize
 from gantline.core.snapshot import Snapshot
 
 if TYPE_CHECKING:

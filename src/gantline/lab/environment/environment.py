@@ -12,10 +12,8 @@ import numpy as np
 
 from gantline.core.cluster import Cluster
 from gantline.core.errors import RefusedError, UsageError, near
-from gantline.core.objective import Objective
-from gantline.core.outcomes import Ended
 from gantline.core.plan import Plan
-from gantline.engine.assembly.rules import RunRules
+from gantline.engine.assembly.run_rules import RunRules
 from gantline.engine.assembly.spec import RunSpec
 from gantline.engine.imitations.registry import find_imitation
 from gantline.lab.environment.actions import (
@@ -32,6 +30,7 @@ from gantline.lab.environment.actions import (
 from gantline.lab.environment.episode import Episode, played
 from gantline.lab.experiment.trace_source import TraceSource
 from gantline.policies.registry import make_policy
+from gantline.simulator.objective import Ended, Objective
 from gantline.traces.files.clusters import read_cluster
 
 try:

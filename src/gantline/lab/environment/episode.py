@@ -10,16 +10,16 @@ import numpy as np
 
 from gantline.core.cluster import Cluster
 from gantline.core.columns import Job
-from gantline.core.outcomes import Ended
 from gantline.core.phases import Phase
 from gantline.core.plan import Plan
 from gantline.core.policy import Policy
 from gantline.core.snapshot import Snapshot
 from gantline.engine.assembly.finders import find
 from gantline.engine.assembly.from_trace import assemble
-from gantline.engine.assembly.rules import RunRules
+from gantline.engine.assembly.run_rules import RunRules
 from gantline.engine.assembly.spec import RunSpec
 from gantline.engine.drivers.simulation import Simulation
+from gantline.simulator.objective import Ended
 from gantline.traces.trace import Trace
 
 _LOST = (int(Phase.FAILED), int(Phase.REJECTED), int(Phase.CANCELLED))

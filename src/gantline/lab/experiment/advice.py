@@ -11,7 +11,6 @@ import polars as pl
 
 from gantline.core.cluster import Cluster
 from gantline.core.errors import TraceError, UsageError
-from gantline.engine.assembly.load import load_tables
 from gantline.engine.regime import find_regime
 from gantline.lab.experiment.charts import charts_of
 from gantline.lab.experiment.compare import Comparison, compare, seed_columns
@@ -29,6 +28,7 @@ from gantline.lab.report.page.answer import folded
 from gantline.lab.report.page.tables import framed
 from gantline.traces.files.clusters import grown_cluster, is_cluster_file, read_cluster
 from gantline.traces.files.device_tables import read_prices
+from gantline.traces.to_tables import load_tables
 
 HOURS_PER_MONTH = 730.0
 SHOWN = ("jct_mean", "jct_p95", "queueing_mean", "utilization", "money")
@@ -207,9 +207,9 @@ def _table(means: pl.DataFrame, costs: Mapping[str, float]) -> str:
         cells = [f'<td class="text">{escape(policy)}</td>']
         for cluster in clusters:
             some = means.filter((pl.col("policy") == policy) & (pl.col("cluster") == cluster))
-            told = [writers[key](some[key][0]) for key in _SIDE_BY_SIDE] if some.height else ["–"] * len(_SIDE_BY_SIDE)
-            told[0] += some["mark"][0] if some.height else ""
-            cells += [f"<td>{escape(each)}</td>" for each in told]
+            texts = [writers[key](some[key][0]) for key in _SIDE_BY_SIDE] if some.height else ["–"] * len(_SIDE_BY_SIDE)
+            texts[0] += some["mark"][0] if some.height else ""
+            cells += [f"<td>{escape(each)}</td>" for each in texts]
         rows.append(f"<tr>{''.join(cells)}</tr>")
     if costs:
         cells = [f'<td colspan="{len(_SIDE_BY_SIDE)}">{costs[name]:,.0f} a month</td>' for name in clusters]

@@ -19,7 +19,6 @@ import polars as pl
 
 from gantline.core.cluster import Cluster
 from gantline.core.errors import UsageError, near
-from gantline.core.objective import parse_objectives
 from gantline.core.policy import Policy
 from gantline.lab.experiment.advice import Advice, advise_runs, check_jobs_fit, grid_of
 from gantline.lab.experiment.compare import METRICS, Comparison, check_asked, differences_of, sentences_of, store_comparisons
@@ -35,6 +34,7 @@ from gantline.lab.experiment.trace_source import TraceSource
 from gantline.lab.experiment.tuning.space import read_space
 from gantline.lab.experiment.tuning.tune import HOLD_BACK, SEEDS, tune_settings
 from gantline.lab.experiment.tuning.tuned import Tuned
+from gantline.simulator.objective import parse_objectives
 from gantline.simulator.simulate import with_options
 from gantline.traces.files.policies import is_policy
 from gantline.traces.trace import Trace
@@ -235,8 +235,8 @@ def tune(
 
     `policy`: a name, "FILE.py:CLASS" or a file of settings. `traces`: one or a list, each as in `simulate`; of a generator `seeds` are
     drawn, by default eight. `space`: (low, high), (low, high, "log"), a list of choices, or one value that stays, by parameter; or texts
-    as on the command line. `objective`: see `gantline.core.objective`; several make a front. `hold_back`: the share of the workloads that
-    the search does not see. `folder`: keep everything here; the same call goes on from there.
+    as on the command line. `objective`: see `gantline.simulator.objective`; several make a front. `hold_back`: the share of the workloads
+    that the search does not see. `folder`: keep everything here; the same call goes on from there.
     """
     place = _Place.of(folder)
     listed = traces if isinstance(traces, (list, tuple)) else [traces]
@@ -304,7 +304,7 @@ def _source(trace: Any, place: _Place) -> TraceSource:
         return trace
     if isinstance(trace, (str, Path, Mapping)):
         return TraceSource.read(str(trace) if isinstance(trace, Path) else trace)
-    return TraceSource.beside(place.folder, Trace.of(trace), place.number)
+    return TraceSource.saved_near(place.folder, Trace.of(trace), place.number)
 
 
 def choices_of(given: Policies) -> tuple[PolicyChoice, ...]:

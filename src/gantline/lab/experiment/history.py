@@ -16,8 +16,7 @@ from gantline.lab.experiment.records import DONE, read_record, store_result
 from gantline.lab.experiment.results import HAPPENED
 from gantline.lab.experiment.setting import Setting
 from gantline.lab.experiment.sweep import Sweep
-from gantline.lab.report.frames import SCHEMAS, StoredRun
-from gantline.simulator.series import series_of
+from gantline.lab.report.frames import SCHEMAS, StoredRun, series_of
 from gantline.traces.against_cluster import held_too_much, impossible_times
 from gantline.traces.files.clusters import read_cluster
 from gantline.traces.trace import Trace

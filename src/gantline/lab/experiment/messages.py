@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, TypeVar
 
 from gantline.core.errors import GantlineError
-from gantline.core.units import human_seconds
+from gantline.core.fields import human_seconds
 from gantline.lab.experiment.grid import Case
 from gantline.lab.experiment.records import DONE
 from gantline.lab.experiment.results import HAPPENED, SweepRuns, same_runs

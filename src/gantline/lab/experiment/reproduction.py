@@ -117,7 +117,7 @@ class Study(ABC):
             )
         return found
 
-    def beside(self, name: str) -> Path:
+    def file_of(self, name: str) -> Path:
         """A file that comes with the published one; where it is missing, where it should be."""
         path = self.needed()
         found = (file for folder in (path.parent, self.data or path.parent) for file in sorted(folder.rglob(name)))
@@ -262,19 +262,28 @@ def section(found: Reproduction) -> str:
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
+def _answer(found: Sequence[Reproduction]) -> str:
+    """How many of the figures are reproduced, and which are not."""
+    names: dict[str, list[str]] = {}
+    for one in found:
+        names.setdefault(one.verdict.partition(":")[0], []).append(one.study.name)
+    whole, in_shape = (len(names.pop(verdict, ())) for verdict in ("Reproduced", "Reproduced in shape"))
+    lines = [f"Of {len(found)} published figures {whole} are reproduced, and {in_shape} more in shape: their numbers differ."]
+    return "\n".join([*lines, *(f"{verdict}: {', '.join(studies)}." for verdict, studies in names.items())])
+
+
 def page(found: Sequence[Reproduction]) -> str:
     """The page of the documentation."""
     head = (
-        "# Reproductions\n\n"
-        "`gantline reproduce NAME` runs a published figure again and holds what it finds against what was published. A claim is either a\n"
-        "shape (the order, where curves part) or a number; the two are counted apart, and a figure counts as reproduced in shape\n"
-        "when only numbers differ. What a claim is held against and how far off it may be is part of the study's definition, laid down\n"
-        "before it runs: a published number is met within 10 % unless the study says otherwise. A claim that does not hold is shown as\n"
-        "such.\n\n"
+        f"# Reproductions\n\n{_answer(found)}\n\n"
+        "A claim is either a shape (the order, where curves part) or a number, which is met within 10 % unless its study says otherwise;\n"
+        "a figure counts as reproduced in shape when only numbers differ. What a claim is held against and how far off it may be is part\n"
+        "of the study's definition.\n\n"
         "<!-- not run: it takes a quarter of an hour and writes into the documentation -->\n"
         "```console\n$ gantline reproduce all --scale full --data FOLDER --page docs/reproductions.md\n```\n\n"
-        "writes this page. Equal versions write equal pages. Some figures need files that their authors published and that are not\n"
-        "ours to ship; `--data` names the folder they lie in, and where one is missing, the message says where it comes from.\n"
+        "writes this page, and `gantline reproduce NAME` runs one figure. Equal versions write equal pages. Some figures need files that\n"
+        "their authors published and that are not ours to ship; `--data` names the folder they lie in, and where one is missing, the\n"
+        "message says where it comes from.\n"
     )
     return "\n".join([head, *(section(one) for one in found)])
 

@@ -125,13 +125,13 @@ def means_section(results: pl.DataFrame) -> list[str]:
 def _grids(frame: pl.DataFrame, axes: list[str], write: Mapping[str, Write]) -> list[str]:
     """A grid per metric; those after the first are folded away."""
     across = "load" if "load" in axes else axes[0]
-    beside = ["policy", *(axis for axis in axes if axis != across)]
-    rows = list(dict.fromkeys(frame.select(beside).iter_rows()))
+    named = ["policy", *(axis for axis in axes if axis != across)]
+    rows = list(dict.fromkeys(frame.select(named).iter_rows()))
     values = frame[across].unique(maintain_order=True).to_list()
-    cells = {(row, value): means for row, value, means in zip(frame.select(beside).iter_rows(), frame[across], frame.iter_rows(named=True))}
+    cells = {(row, value): means for row, value, means in zip(frame.select(named).iter_rows(), frame[across], frame.iter_rows(named=True))}
     grids = []
     for key in SHOWN:
-        heads = "".join(f'<th scope="col" rowspan="2" class="text">{escape(name)}</th>' for name in beside)
+        heads = "".join(f'<th scope="col" rowspan="2" class="text">{escape(name)}</th>' for name in named)
         top = f'<tr>{heads}<th scope="colgroup" colspan="{len(values)}" class="across">{escape(across)}</th></tr>'
         under = "".join(f'<th scope="col" class="under">{escape(_plain(value))}</th>' for value in values)
         body = "".join(_grid_row(at, row, [cells.get((row, value)) for value in values], key, write[key]) for at, row in enumerate(rows))

@@ -65,7 +65,7 @@ class TraceSource:
         return cls(**({"generator": name, "settings": options} | values))
 
     @classmethod
-    def beside(cls, folder: Path, trace: Trace, number: int = 0) -> TraceSource:
+    def saved_near(cls, folder: Path, trace: Trace, number: int = 0) -> TraceSource:
         """Jobs that come as a value, written beside the folder, which holds nothing but runs."""
         return cls(file=str(trace.save(folder.with_name(f"{folder.name}-trace{number or ''}.parquet"))))
 

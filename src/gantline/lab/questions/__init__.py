@@ -3,6 +3,6 @@
 from gantline.lab.questions.explain import Explanation, explain
 from gantline.lab.questions.forecast import Forecast, forecast
 from gantline.lab.questions.what_if import WhatIf, what_if
-from gantline.simulator.uncertainty import Uncertainty
+from gantline.models.uncertainty import Uncertainty
 
 __all__ = ["Explanation", "Forecast", "Uncertainty", "WhatIf", "explain", "forecast", "what_if"]

@@ -14,22 +14,22 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import Any
 
-from gantline.core.cluster_json import decode_cluster
+from gantline.core.cluster_spec import decode_cluster
 from gantline.core.errors import UsageError, near
 from gantline.core.facts import Costs
+from gantline.core.fields import human_seconds
 from gantline.core.json_reader import Reader
 from gantline.core.policy import Policy
 from gantline.core.snapshot import Snapshot
 from gantline.core.snapshot_json import decode_snapshot
-from gantline.core.units import human_seconds
-from gantline.engine.assembly.rules import rule_of_run
+from gantline.engine.assembly.run_rules import rule_of_run
 from gantline.lab.questions.calibration import FEWEST, check_forecasts
 from gantline.lab.questions.explain import explain, submission
 from gantline.lab.questions.forecast import SAMPLES, Forecast, Setup, Stretch, forecast, unestimated
 from gantline.lab.questions.past import REPLICAS, past_what_if
 from gantline.lab.questions.what_if import what_if
 from gantline.models.profiles.profiled_model import ProfiledModel
-from gantline.simulator.uncertainty import Uncertainty
+from gantline.models.uncertainty import Uncertainty
 from gantline.traces.files.policies import load_policy
 from gantline.traces.files.speeds import read_bundle
 from gantline.traces.trace import Trace
@@ -191,7 +191,7 @@ def _lines(found: list[Forecast], has_spread: bool) -> list[str]:
         mean = span(one, one.finish_mean, one.finish_low, one.finish_high)
         return f"ends in {written(one, one.finish_p50)} (P50), {written(one, one.finish_p90)} (P90){mean}"
 
-    return [f"{one.job}: " + (one.told() if one.unknown else f"{start(one)}; {end(one)}") for one in found]
+    return [f"{one.job}: " + (one.message() if one.unknown else f"{start(one)}; {end(one)}") for one in found]
 
 
 def _plain(value: Any) -> Any:

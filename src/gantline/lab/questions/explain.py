@@ -16,14 +16,13 @@ import numpy as np
 from gantline.core.arrays import Floats
 from gantline.core.columns import Job
 from gantline.core.errors import GantlineError, NotFoundError, near
+from gantline.core.fields import human_seconds
 from gantline.core.inputs import Action, JobRequest, SetJob, Submit
-from gantline.core.insiders import tables_behind
 from gantline.core.policy import Policy
 from gantline.core.snapshot import Snapshot
-from gantline.core.tables import Tables
-from gantline.core.units import human_seconds
+from gantline.core.tables import Tables, tables_behind
 from gantline.engine.advance import arrive
-from gantline.engine.assembly.rules import RunRules
+from gantline.engine.assembly.run_rules import RunRules
 from gantline.engine.engine import Engine
 from gantline.engine.lists import RowCount
 from gantline.lab.questions.forecast import Forecast, Setup, forecast
@@ -77,7 +76,7 @@ class Explanation:
             )
         lines += self.prospects()
         if self.expected is not None:
-            lines.append(self.expected.told())
+            lines.append(self.expected.message())
         elif self.unknown:
             lines.append(f"expected start {self.unknown}")
         return [*lines, *([self.in_charge] if self.in_charge else []), *self.notes]
@@ -273,7 +272,7 @@ def submission(snapshot: Snapshot, policy: Policy, job: Mapping[str, Any], setup
     }  # fmt: skip
     lines = [f"it would wait, as number {len(ahead) + 1}: {found.why}" if waits else "it would start at once"]
     if expected is not None:
-        lines.append(expected.told())
+        lines.append(expected.message())
     elif unknown:
         lines.append(f"expected start {unknown}" if waits else f"expected end {unknown}")
     lines += found.prospects()

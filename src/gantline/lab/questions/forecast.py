@@ -13,15 +13,14 @@ from gantline.core.arrays import Bools, Ints
 from gantline.core.columns import Job, Option
 from gantline.core.errors import NotFoundError, near
 from gantline.core.facts import Costs
+from gantline.core.fields import human_seconds
 from gantline.core.inputs import Input
-from gantline.core.insiders import tables_behind
 from gantline.core.policy import Policy
 from gantline.core.snapshot import Snapshot
-from gantline.core.tables import Tables
-from gantline.core.units import human_seconds
-from gantline.simulator.newcomers import PastJob, like_the_past
+from gantline.core.tables import Tables, tables_behind
+from gantline.lab.questions.newcomers import PastJob, like_the_past
+from gantline.models.uncertainty import Uncertainty
 from gantline.simulator.rollout import Candidate, Futures, Newcomers, rollout
-from gantline.simulator.uncertainty import Uncertainty
 from gantline.traces.files.policies import GivenPlacement
 
 SAMPLES = 40
@@ -170,7 +169,7 @@ class Forecast:
         guesses: dict[str, Any] = dict.fromkeys(names, math.nan)
         return replace(self, **guesses, estimated=is_estimated, unknown=unknown)
 
-    def told(self) -> str:
+    def message(self) -> str:
         """When it starts, if it does not run, and when it ends, as one sentence."""
         if self.unknown:
             return f"{self.unknown}: its start is not known"
@@ -238,7 +237,7 @@ def known_ahead(snapshot: Snapshot, rolled: Futures, places: Sequence[int]) -> l
     for place in places:
         before = (begins < begins[place]) & may_use[:, may_use[place]].any(axis=1)
         unknown = int(np.count_nonzero(before & blinds))
-        found.append(_told(int(np.count_nonzero(before)), float(hours[before].sum()), unknown) if unknown else "")
+        found.append(_unknown_hours(int(np.count_nonzero(before)), float(hours[before].sum()), unknown) if unknown else "")
     return found
 
 
@@ -251,7 +250,7 @@ def _types(tables: Tables, rows: Ints) -> Bools:
     return found
 
 
-def _told(jobs: int, hours: float, unknown: int) -> str:
+def _unknown_hours(jobs: int, hours: float, unknown: int) -> str:
     """Such as ``8 jobs, 14 GPU-hours ahead, 3 of unknown length``."""
     known = f", {hours:.3g} GPU-hours" if hours > 0.0 else ""
     return f"{jobs} job{'s' if jobs != 1 else ''}{known} ahead, {unknown} of unknown length"

@@ -20,9 +20,9 @@ from gantline.core.arrays import Floats, Ints
 from gantline.core.cluster import Cluster
 from gantline.core.cluster_spec import parse_cluster
 from gantline.core.errors import NotFoundError, UsageError, near
+from gantline.core.fields import human_seconds
 from gantline.core.policy import Policy
 from gantline.core.rng import stream
-from gantline.core.units import human_seconds
 from gantline.lab.questions.what_if import Contrast
 from gantline.simulator.simulate import simulate
 from gantline.traces.trace import Trace

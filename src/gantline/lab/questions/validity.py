@@ -140,6 +140,6 @@ def _row(submitted: Submit) -> dict[str, object]:
     """A job as a row of a trace: its estimate is its work."""
     job, work = submitted.job, float(submitted.job["estimate"])
     row = {key: job[key] for key in ("gpus", "min_gpus", "max_gpus", "model") if key in job}
-    ways = [(way["type"], way["gpus"], work / way.get("rate", 1.0)) for way in job.get("options", ())]
-    row |= {"options": "|".join(f"{kind}:{size}={seconds!r}" for kind, size, seconds in ways)} if ways else {}
+    variants = [(variant["type"], variant["gpus"], work / variant.get("rate", 1.0)) for variant in job.get("options", ())]
+    row |= {"options": "|".join(f"{kind}:{size}={seconds!r}" for kind, size, seconds in variants)} if variants else {}
     return {"job": submitted.names[0], "arrival": submitted.time, "duration": work, **row}

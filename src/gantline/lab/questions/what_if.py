@@ -12,12 +12,12 @@ import numpy as np
 from gantline.core.arrays import Floats
 from gantline.core.cluster_spec import parse_cluster
 from gantline.core.errors import NotFoundError, UsageError, near
+from gantline.core.fields import human_seconds
 from gantline.core.inputs import Input, NodeEvent
 from gantline.core.policy import Policy
 from gantline.core.snapshot import Snapshot
-from gantline.core.units import human_seconds
+from gantline.engine.drivers.futures import Rolled
 from gantline.lab.questions.forecast import NINE_TENTHS, Setup
-from gantline.simulator.roll_forward import Rolled
 
 METRICS = {
     "jct_mean": "mean time from submission to end",

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
-from gantline.core.units import human_seconds, unit_of_seconds
+from gantline.core.fields import human_seconds, unit_of_seconds
 from gantline.lab.report.frames import RunLike
 from gantline.lab.report.metrics.catalogue import METRICS, Metric
 from gantline.lab.report.run_warnings import MARK, doubts_of_run

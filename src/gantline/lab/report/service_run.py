@@ -16,12 +16,11 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from gantline.core.cluster import Cluster
-from gantline.core.cluster_json import decode_cluster
+from gantline.core.cluster_spec import decode_cluster
 from gantline.core.errors import RefusedError
 from gantline.core.json_reader import Reader
-from gantline.lab.report.frames import ALLOCATIONS, EVENTS, JOBS, SERIES, StoredRun
+from gantline.lab.report.frames import ALLOCATIONS, EVENTS, JOBS, SERIES, StoredRun, series_of
 from gantline.live.scheduler.archive import Archive
-from gantline.simulator.series import series_of
 
 if TYPE_CHECKING:
     from gantline.live.store import SqlStore
@@ -77,7 +76,7 @@ def run_of(past: Past, cluster: Cluster) -> StoredRun:
     device_of = {f"{node.name}:{k}": int(cluster.first_device[n]) + k for n, node in enumerate(cluster.nodes) for k in range(node.gpus)}
     jobs, spans = [], []
     for record, events in past:
-        own = _stays(record, events, cluster, device_of)
+        own = _intervals(record, events, cluster, device_of)
         spans += own
         jobs.append(_job(record, own))
     allocations = pl.DataFrame(spans, schema=ALLOCATIONS, orient="row").sort("start", maintain_order=True)
@@ -91,7 +90,7 @@ def run_of(past: Past, cluster: Cluster) -> StoredRun:
     return StoredRun(table, allocations, _events(table, allocations), series, about)
 
 
-def _stays(
+def _intervals(
     record: Mapping[str, Any], events: Sequence[Mapping[str, Any]], cluster: Cluster, device_of: Mapping[str, int]
 ) -> list[tuple[Any, ...]]:
     """Intervals in which a job held the same devices; the last one of a job that runs has no end."""
@@ -118,13 +117,13 @@ def _stays(
     return found
 
 
-def _job(record: Mapping[str, Any], stays: Sequence[tuple[Any, ...]]) -> tuple[Any, ...]:
+def _job(record: Mapping[str, Any], intervals: Sequence[tuple[Any, ...]]) -> tuple[Any, ...]:
     asked, spec, state = record.get("asked", {}), record["spec"], str(record["state"])
     arrival, first, finish = (math.nan if record.get(key) is None else float(record[key]) for key in ("submitted", "started", "finished"))
-    closed = [(end - start, gpus) for _, start, end, _, _, _, gpus, _ in stays if not math.isnan(end)]
+    closed = [(end - start, gpus) for _, start, end, _, _, _, gpus, _ in intervals if not math.isnan(end)]
     held = sum(seconds for seconds, _ in closed)
-    runs = bool(stays) and math.isnan(stays[-1][2])
-    starts = 1 + sum(before[2] != after[1] for before, after in pairwise(stays)) if stays else 0
+    runs = bool(intervals) and math.isnan(intervals[-1][2])
+    starts = 1 + sum(before[2] != after[1] for before, after in pairwise(intervals)) if intervals else 0
     done = state == "succeeded"
     jct = finish - arrival if done else math.nan
     return (

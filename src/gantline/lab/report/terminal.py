@@ -15,7 +15,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from gantline.core.units import human_seconds
+from gantline.core.fields import human_seconds
 from gantline.lab.report.frames import RunLike, completed, settled, span_of
 from gantline.lab.report.labels import best_of, known_metrics, names_of, spell
 from gantline.lab.report.metrics import bin_means, measure, per_group, per_type, steadiness, with_utilization

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
-from gantline.core.ending import EndingRule, find_ending
 from gantline.core.errors import UsageError
+from gantline.engine.ending import EndingRule, find_ending
 
 MOST_TASKS = 10_000
 """Tasks of one array; more is taken for a typing error."""

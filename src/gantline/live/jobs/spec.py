@@ -12,10 +12,9 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, Field, StrictBool, StrictInt, model_validator
 
 from gantline.core.errors import UsageError
-from gantline.core.fields import step_of_time
+from gantline.core.fields import SHORTEST_STEP, step_of_time
 from gantline.core.inputs import Submit
 from gantline.core.slices import is_slice
-from gantline.core.units import SHORTEST_STEP
 from gantline.live.jobs import amounts
 from gantline.live.jobs.launch import PER_NODE, Launch
 from gantline.live.jobs.spec_parts import (
@@ -41,7 +40,7 @@ from gantline.live.jobs.spec_parts import (
     RuntimeEnvironment,
     Seconds,
     Text,
-    Way,
+    Variant,
     mistake,
     reads,
 )
@@ -140,7 +139,7 @@ class JobSpec(Part):
         low, _ = self.sizes
         if self.elastic is not None and not (self.elastic.min <= low <= self.elastic.max):
             raise mistake(f"asks for {low} devices, 'elastic' for {self.elastic.min} to {self.elastic.max}", "let them overlap")
-        for asked in (_devices_of(way) for way in self.resources.ways) if self._steps else ():
+        for asked in (_devices_of(variant) for variant in self.resources.variants) if self._steps else ():
             if (asked - self._steps[0]) % self._steps.step:
                 text = ", ".join(map(str, self._steps[:6])) + (", ..." if len(self._steps) > 6 else "")
                 raise mistake(f"asks for {asked} devices, and 'elastic' has {text}", "ask for one of these, or change step")
@@ -166,9 +165,9 @@ class JobSpec(Part):
     @property
     def sizes(self) -> tuple[int, int]:
         """The least and the most devices of its preferred option; `elastic` widens it."""
-        way = self.resources.ways[0]
-        _, low, high = amounts.devices(way.accelerators or 1, "accelerators")
-        return low * way.nodes[0], high * way.nodes[1]
+        variant = self.resources.variants[0]
+        _, low, high = amounts.devices(variant.accelerators or 1, "accelerators")
+        return low * variant.nodes[0], high * variant.nodes[1]
 
     @property
     def _steps(self) -> range:
@@ -190,11 +189,15 @@ class JobSpec(Part):
         change: dict[str, Any] = {}
         if self.deadline is not None:
             change["deadline"] = Deadline(within=max(self.deadline.moment(wall) - wall, SHORTEST_STEP), kind=self.deadline.kind)
-        ways = self.resources.ways
-        by_type = any(way.beside or way.is_spread for way in ways) or self._steps or any(self.on_one_gpu(k, self.sizes[1]) for k in types)
-        if by_type and any(not amounts.devices(way.accelerators or 1, "")[0] for way in ways):
+        variants = self.resources.variants
+        by_type = (
+            any(variant.host_resources or variant.is_spread for variant in variants)
+            or self._steps
+            or any(self.on_one_gpu(k, self.sizes[1]) for k in types)
+        )
+        if by_type and any(not amounts.devices(variant.accelerators or 1, "")[0] for variant in variants):
             change["resources"] = self.resources.model_copy(
-                update={"any_of": tuple(_typed(ways, types)), "gpus": None, "accelerators": None}
+                update={"any_of": tuple(_typed(variants, types)), "gpus": None, "accelerators": None}
             )
         return self.model_copy(update=change)
 
@@ -302,14 +305,14 @@ class JobSpec(Part):
         other.
         """
         found = []
-        for way in self.resources.ways:
-            kind, low, high = amounts.devices(way.accelerators or 1, "accelerators")
-            amount = {name: value / low for name, value in way.beside.items()}  # per device
-            asked, nodes = _devices_of(way), _nodes_by_size(way, low, high)
+        for variant in self.resources.variants:
+            kind, low, high = amounts.devices(variant.accelerators or 1, "accelerators")
+            amount = {name: value / low for name, value in variant.host_resources.items()}  # per device
+            asked, nodes = _devices_of(variant), _nodes_by_size(variant, low, high)
             sizes = self._steps or sorted(nodes)
             others = [*(size for size in sizes[::-1] if size < asked), *(size for size in sizes if size > asked)]
             for size in [asked, *others] if kind else ():
-                rate = way.rate * size / asked
+                rate = variant.rate * size / asked
                 near = {"nodes": 1 if self.on_one_gpu(kind, size) else nodes.get(size, 0)}
                 found.append(
                     {"type": kind, "gpus": size, **amount, **(near if near["nodes"] else {}), **({"rate": rate} if rate != 1.0 else {})}
@@ -317,26 +320,26 @@ class JobSpec(Part):
         return found
 
 
-def _devices_of(way: Way) -> int:
+def _devices_of(variant: Variant) -> int:
     """How many devices it asks for at first."""
-    return amounts.devices(way.accelerators or 1, "accelerators")[1] * way.nodes[0]
+    return amounts.devices(variant.accelerators or 1, "accelerators")[1] * variant.nodes[0]
 
 
-def _nodes_by_size(way: Way, low: int, high: int) -> dict[int, int]:
+def _nodes_by_size(variant: Variant, low: int, high: int) -> dict[int, int]:
     """Over how many nodes it goes with so many devices, the fewest; nothing where it does not say."""
     found: dict[int, int] = {}
-    for nodes in range(way.nodes[0], way.nodes[1] + 1) if way.is_spread else ():
+    for nodes in range(variant.nodes[0], variant.nodes[1] + 1) if variant.is_spread else ():
         for each in range(low, high + 1):
             found.setdefault(nodes * each, nodes)
     return found
 
 
-def _typed(ways: Sequence[Way], types: Sequence[str]) -> Iterator[Way]:
+def _typed(variants: Sequence[Variant], types: Sequence[str]) -> Iterator[Variant]:
     """Options that name their type: one without a type becomes one for every type."""
-    for way in ways:
-        kind, low, high = amounts.devices(way.accelerators or 1, "accelerators")
+    for variant in variants:
+        kind, low, high = amounts.devices(variant.accelerators or 1, "accelerators")
         for name in [kind] if kind else types:
-            yield way.model_copy(update={"accelerators": amounts.spell_devices(name, low, high)})
+            yield variant.model_copy(update={"accelerators": amounts.spell_devices(name, low, high)})
 
 
 def _filled(words: Sequence[str], known: Mapping[str, str]) -> list[str]:

@@ -1,4 +1,7 @@
-"""Specifications from YAML files and from programs; every mistake names its line, its field and what would be right."""
+"""Specifications from YAML files and from programs, completed by profiles and checked against the cluster.
+
+Every mistake names its line, its field and what would be right.
+"""
 
 from __future__ import annotations
 
@@ -9,10 +12,13 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from gantline.core.cluster import Cluster
 from gantline.core.errors import NotFoundError, RefusedError, UsageError, near
+from gantline.core.policy import Policy
+from gantline.core.slices import is_slice
 from gantline.live.jobs import amounts
 from gantline.live.jobs.spec import JobSpec
-from gantline.live.jobs.spec_parts import Way
+from gantline.live.jobs.spec_parts import Resources, Variant
 from gantline.models.profiles.bundle import Bundle
 from gantline.traces.files.marked_yaml import Marked, load_marked
 from gantline.traces.files.speeds import read_bundle
@@ -131,8 +137,7 @@ def _short(value: Any) -> str:
     return repr(value) if len(repr(value)) <= 40 else f"{repr(value)[:37]}..."
 
 
-# Writes what profiles have measured of a job into its specification: its options with their speeds, and how long it
-# takes.
+# What profiles have measured of a job, as its options with their speeds and how long it takes.
 
 
 def hinted(spec: JobSpec) -> JobSpec:
@@ -153,16 +158,83 @@ def profiled(spec: JobSpec, bundle: Bundle, worst: float = 12.0) -> JobSpec:
     profile = bundle[name]
     size = spec.sizes[0]
     paces = {kind: speed.line.seconds for (kind, gpus), speed in profile.alone.items() if gpus == size}
-    named = {kind for kind in (amounts.devices(way.accelerators or 1, "accelerators")[0] for way in spec.resources.ways) if kind}
-    ways = sorted((seconds, kind) for kind, seconds in paces.items() if not named or kind in named)
-    if not ways:
+    named = {
+        kind for kind in (amounts.devices(variant.accelerators or 1, "accelerators")[0] for variant in spec.resources.variants) if kind
+    }
+    variants = sorted((seconds, kind) for kind, seconds in paces.items() if not named or kind in named)
+    if not variants:
         where = " or ".join(sorted(named)) or "any type"
         raise RefusedError(f"'{name}' was not measured with {size} devices on {where}", where="profiles", fix="gantline profile run --gpus")
-    best = ways[0][0]
+    best = variants[0][0]
     found = tuple(
-        Way(accelerators=amounts.spell_devices(kind, size, size), rate=best / seconds) for seconds, kind in ways if seconds <= worst * best
+        Variant(accelerators=amounts.spell_devices(kind, size, size), rate=best / seconds)
+        for seconds, kind in variants
+        if seconds <= worst * best
     )
     resources = spec.resources.model_copy(update={"any_of": found, "gpus": None, "accelerators": None})
     steps = spec.progress.total or profile.steps
     change = {"resources": resources} | ({"estimate": steps * best} if steps and spec.estimate is None else {})
     return JobSpec.model_validate(spec.model_copy(update=change).to_json())
+
+
+# What this cluster or its policy cannot do for a specification is refused at submission; nothing is ignored.
+
+
+def check_promises(spec: JobSpec, cluster: Cluster, policy: Policy) -> None:
+    """Refuse requirements on racks, nodes and parts of devices that nothing here would enforce."""
+    wanted = spec.resources
+    if wanted.topology.within == "rack":
+        fix = "within: node (devices of one type are on one node here), or cluster"
+        raise RefusedError("racks are not known here", where="resources.topology.within", fix=fix)
+    if wanted.topology.within == "gpu":
+        _check_one_gpu(wanted, cluster)
+    for variant in wanted.variants:
+        kind, low, _ = amounts.devices(variant.accelerators or 1, "accelerators")
+        _check_slices(spec, cluster, kind, low, variant.cpus)
+        there = max((sum(node.type == name for node in cluster.nodes) for name in ([kind] if kind else cluster.types)), default=0)
+        if variant.nodes[0] > max(there, 1):
+            what = f"asks for {variant.nodes[0]} nodes, and {kind or 'each type'} has {there} here"
+            raise RefusedError(what, where="resources.nodes", fix="ask for its devices on one node")
+        if variant.nodes[0] > 1 and spec.on_one_node(low * variant.nodes[0]):
+            what = f"asks for {variant.nodes[0]} nodes, and for fewer processes than devices or for one node, which puts it on one"
+            raise RefusedError(
+                what, where="resources.nodes", fix="processes: nodes (one on each) or gpus (one per device), within: cluster"
+            )
+    if wanted.share.fraction == 1.0:
+        return
+    if spec.sizes != (1, 1) or (spec.elastic is not None and spec.elastic.max > 1):
+        raise RefusedError(
+            f"is a part of one device, and the job asks for up to {max(spec.sizes[1], spec.elastic.max if spec.elastic else 0)}",
+            where="resources.share",
+            fix="ask for one device, or leave share out",
+        )
+    if not policy.shares_devices:
+        raise RefusedError(
+            f"policy '{policy.name}' gives every job whole devices",
+            where="resources.share",
+            fix="gantline policy use sharing (--set order=NAME: in the order of another policy), or leave share out",
+        )
+
+
+def _check_one_gpu(wanted: Resources, cluster: Cluster) -> None:
+    where = "resources.topology"
+    if not any(is_slice(node.type) for node in cluster.nodes):
+        raise RefusedError("no GPU is cut in slices here", where=where, fix="gantline up --devices h200/8, or within: node")
+    if wanted.topology.mode == "preferred":
+        fix = "mode: required; what all gangs prefer is the placement's to say: gantline up --placement consolidated:preferred"
+        raise RefusedError("a job cannot prefer slices of one GPU", where=where, fix=fix)
+
+
+def _check_slices(spec: JobSpec, cluster: Cluster, kind: str, low: int, cpus: float) -> None:
+    """Refuse more slices of one GPU than any has, and more CPUs than the cores that their processes are bound to."""
+    nodes = [node for node in cluster.nodes if is_slice(node.type) and node.type == kind]
+    if not nodes:
+        return
+    most = max(node.gpus for node in nodes)
+    if low > most and spec.on_one_gpu(kind, low):
+        what = f"asks for {low} slices of one GPU, and '{kind}' has {most}"
+        raise RefusedError(what, where="resources", fix="ask for fewer, or start a process on each (processes: gpus)")
+    cores = max(node.cpus / node.gpus for node in nodes)
+    if cpus > low * max(1.0, cores):
+        what = f"asks for {cpus:g} CPUs, and {low} x '{kind}' is bound to {low * max(1.0, cores):g}"
+        raise RefusedError(what, where="resources.cpus", fix="ask for more slices, or for fewer CPUs")

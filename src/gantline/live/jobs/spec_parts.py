@@ -24,8 +24,7 @@ from pydantic_core import PydanticCustomError
 
 from gantline.core.columns import HOST_RESOURCE_NAMES
 from gantline.core.errors import GantlineError
-from gantline.core.fields import step_of_time
-from gantline.core.plain_text import is_text
+from gantline.core.fields import is_text, step_of_time
 from gantline.live.jobs import amounts
 from gantline.live.jobs.amounts import rule_of
 from gantline.traces.schema import is_metric
@@ -143,8 +142,8 @@ class Part(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-class Way(Part):
-    """One way to run: devices per node, and how many nodes."""
+class Variant(Part):
+    """One variant of a job: devices per node, and how many nodes."""
 
     accelerators: Devices | None = None
     nodes: Sizes = (1, 1)
@@ -159,7 +158,7 @@ class Way(Part):
         return self.nodes != (1, 1)
 
     @property
-    def beside(self) -> dict[str, float]:
+    def host_resources(self) -> dict[str, float]:
         """What it asks for beside the devices of a node, as far as it does."""
         return {name: amount for name in HOST_RESOURCE_NAMES if (amount := getattr(self, name))}
 
@@ -188,11 +187,11 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
-class Resources(Way):
+class Resources(Variant):
     """What the job needs; `any_of` lists alternatives in order of preference."""
 
     gpus: Sizes | None = None
-    any_of: tuple[Way, ...] = ()
+    any_of: tuple[Variant, ...] = ()
     topology: Topology = Topology()
     share: Annotated[Share, reads(lambda value, where: {"mode": "mps", "fraction": value} if _is_number(value) else value)] = Share()
 
@@ -203,12 +202,12 @@ class Resources(Way):
         return self
 
     @property
-    def ways(self) -> tuple[Way, ...]:
+    def variants(self) -> tuple[Variant, ...]:
         """The alternatives; one where there is no choice."""
         if self.any_of:
-            return tuple(way.model_copy(update=self.beside | way.beside) for way in self.any_of)
+            return tuple(variant.model_copy(update=self.host_resources | variant.host_resources) for variant in self.any_of)
         devices = self.accelerators or amounts.spell_devices("", *(self.gpus or (1, 1)))
-        return (Way(accelerators=devices, nodes=self.nodes, **self.beside),)
+        return (Variant(accelerators=devices, nodes=self.nodes, **self.host_resources),)
 
 
 class Batch(Part):

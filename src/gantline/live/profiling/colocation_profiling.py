@@ -1,4 +1,4 @@
-"""Jobs measured in company, on the runner that will run them: whatever it adds to a start or a stop is part of what is measured.
+"""Jobs measured together, on the runner that will run them: whatever it adds to a start or a stop is part of what is measured.
 
 Gangs fill a node one after the other, each is stopped and resumed among the others, all are stopped and resumed at once, and they leave
 one after the other. All that run are watched at every step of that, so that each is seen beside few and beside many. (Suspending the
@@ -28,12 +28,12 @@ from gantline.live.runners.local.runner import LocalRunner
 from gantline.live.runners.runner import Contact, Runner, RunnerEvents, Task
 from gantline.live.scheduler.loop_thread import WallClock
 from gantline.models.profiles.bundle import Speed
-from gantline.models.profiles.colocation_fit import TrialLife, fit_company
+from gantline.models.profiles.colocation_fit import TrialLife, fit_colocation
 
 Found = TypeVar("Found")
 _ENDLESS = 10**9  # steps
 _LOOK = 0.01  # seconds between checks
-_WARM = 0.5  # seconds of first steps, and of steps after a change of company, that are not taken for the usual speed
+_WARM = 0.5  # seconds of first steps, and of steps after a change of what runs, that are not taken for the usual speed
 
 
 @dataclass
@@ -53,7 +53,7 @@ class TrialGang:
 @contextmanager
 def colocated(make: Callable[[Path], Runner], gangs: Sequence[TrialGang], size: float) -> Iterator[ColocatedGangs]:
     """Gangs on a runner of their own, made for a folder that is removed afterwards; nothing outlives it."""
-    home = Path(tempfile.mkdtemp(prefix="gantline-company-"))
+    home = Path(tempfile.mkdtemp(prefix="gantline-colocation-"))
     found = ColocatedGangs(home, make(home), gangs, size)
     try:
         yield found
@@ -62,7 +62,7 @@ def colocated(make: Callable[[Path], Runner], gangs: Sequence[TrialGang], size: 
         shutil.rmtree(home, ignore_errors=True)
 
 
-def measure_company(
+def measure_colocation(
     command: Sequence[str], cluster: Cluster, size: int, seconds: float, grace: float, note: Callable[[str], None]
 ) -> dict[str, Speed]:
     """What gangs of one job, as many of that size as fill a node, show of it on each type that has so many devices."""
@@ -79,7 +79,7 @@ def measure_company(
             note(f"{len(held)} gangs of {size} x {node.type} beside each other")
             gangs = [TrialGang(command[0], tuple(range(at, at + size)), launch) for at in held]
             with colocated(lambda home: LocalRunner(home, cluster.spec), gangs, slices_of_gpu(node, cluster.nodes)) as one:
-                found[node.type] = fit_company(one.measure(seconds))
+                found[node.type] = fit_colocation(one.measure(seconds))
     return found
 
 
@@ -107,11 +107,11 @@ class ColocatedGangs:
         """The whole of it; every window is about so many seconds long."""
         rows = range(len(self.gangs))
         speeds: list[list[tuple[float, float]]] = [[] for _ in rows]
-        starts, lives, company = [], [], set[int]()
+        starts, lives, running = [], [], set[int]()
 
         def watch() -> None:
-            for row, speed in self._watched(company, seconds).items():
-                near = sum(self.gangs[other].held for other in company - {row})
+            for row, speed in self._watched(running, seconds).items():
+                near = sum(self.gangs[other].held for other in running - {row})
                 free = self.size - self.gangs[row].held
                 speeds[row].append((near / free if free else 0.0, speed))
 
@@ -119,7 +119,7 @@ class ColocatedGangs:
         self._stopped(0)
         for row in rows:
             starts.append(self._started(row))
-            company.add(row)
+            running.add(row)
             watch()
         for row in rows:
             lives.append((self._stopped(row), self._started(row)))
@@ -127,7 +127,7 @@ class ColocatedGangs:
         together = self._delay_of_each_other([resume for _, resume in lives])
         for row in rows[:-1]:
             self._stopped(row)
-            company.remove(row)
+            running.remove(row)
             watch()
         return [TrialLife(start, *life, tuple(seen), together) for start, life, seen in zip(starts, lives, speeds)]
 
@@ -183,12 +183,12 @@ class ColocatedGangs:
         return gone - began
 
     # --- all of them ------------------------------------------------------------------------------------------------------
-    def _watched(self, company: set[int], seconds: float) -> dict[int, float]:
+    def _watched(self, running: set[int], seconds: float) -> dict[int, float]:
         """Steps per second of each while these run."""
         time.sleep(_WARM)
-        begun = {row: self._notes(row)[-1] for row in company}
+        begun = {row: self._notes(row)[-1] for row in running}
         found = {}
-        for row in company:
+        for row in running:
             end = self._until(row, partial(self._after, row, begun[row][0] + seconds))
             found[row] = (end[1] - begun[row][1]) / (end[0] - begun[row][0])
         return found

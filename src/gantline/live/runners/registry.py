@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from gantline.live.runners.runner import Runner
 
 _PARTS = (
-    "check", "open", "notes", "abilities", "refusal", "can", "cluster", "roll_call", "attach", "alive", "is_same_life", "switched",
+    "check", "open", "notes", "abilities", "refusal", "can", "cluster", "adopt", "attach", "alive", "is_same_life", "switched",
     "forget", "incarnations", "output", "jobs_kept", "remove", "accounts", "leave", "close", "send", "fail",
 )  # fmt: skip
 _OURS = {

@@ -1,11 +1,11 @@
-"""What a service asks of the machines beneath it: an `Executor` that also has nodes, a roll call, logs, and reports of its own accord.
+"""What a service asks of the machines beneath it: an `Executor` that also has nodes and logs, adopts what runs, and reports by itself.
 
 The scheduler, recovery, the service and the questions know a `Runner` and nothing of how it starts processes: on this machine
 (`runtime.local`), or through an engine that has machines already. `docs/runners.md` explains how to write one;
 `conformance.executor` checks it.
 
-The life of a runner: `check` and `open` (class methods), `roll_call`, `attach`, then orders in (`send`) and events out
-(`Contact.tell`); at the end `leave` and `close`. Jobs outlive `close`: the next service finds them by its roll call.
+The life of a runner: `check` and `open` (class methods), `adopt`, `attach`, then orders in (`send`) and events out
+(`Contact.tell`); at the end `leave` and `close`. Jobs outlive `close`: the next service adopts them.
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ class Runner(Executor, Protocol):
         return {}
 
     # --- after a restart ------------------------------------------------------------------------------------------------
-    def roll_call(self, is_over: Callable[[str], bool] = lambda job: False) -> Sequence[Present]:
+    def adopt(self, is_over: Callable[[str], bool] = lambda job: False) -> Sequence[Present]:
         """The newest incarnation of each job that is known, and what it is; those that run are adopted. Called once, before `attach`.
 
         `is_over` says which jobs need not be looked at. An older incarnation beside a newer one is ended.

@@ -13,8 +13,8 @@ from gantline.live.jobs.launch import Launch, Submittable
 
 if TYPE_CHECKING:
     from gantline.core.cluster import Cluster
-    from gantline.engine.drivers.live import Clock
     from gantline.live.runners.runner_events import RunnerEvents
+    from gantline.live.wall_time import Clock
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,8 @@ from enum import Enum
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
+    from gantline.core.cluster import Node
     from gantline.core.inputs import Report
-    from gantline.core.nodes import Node
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,7 @@ class RunnerEvents:
 
 @dataclass(frozen=True, slots=True)
 class Present:
-    """One line of a roll call: the newest incarnation of a job."""
+    """One that is adopted: the newest incarnation of a job."""
 
     job: str
     epoch: int

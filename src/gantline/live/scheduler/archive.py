@@ -151,11 +151,8 @@ def totals_of(jobs: Sequence[Job], before: Mapping[str, Any]) -> dict[str, Any]:
     return {**found, "jobs": found["jobs"] + len(jobs), "states": states}
 
 
-# How each job of a store was run, those in the archive included, which are read when the first of them is asked for.
-
-
 class Launches:
-    """Launches by job."""
+    """How each job of a store was run, by job; those in the archive are read when the first of them is asked for."""
 
     def __init__(self, records: Iterable[Mapping[str, Any]], archive: Archive | None = None) -> None:
         self._known = {str(job["id"]): Launch.from_json(job["launch"]) for job in records}

@@ -21,7 +21,7 @@ from gantline.core.inputs import Submit
 from gantline.core.plan import Plan
 from gantline.core.policy import Policy
 from gantline.core.tables import Tables
-from gantline.engine.assembly.rules import RunRules
+from gantline.engine.assembly.run_rules import RunRules
 from gantline.engine.drivers.acknowledged import Acknowledged
 from gantline.engine.drivers.simulation import Simulation
 from gantline.engine.policy_failures import OverBudgetError
@@ -49,7 +49,7 @@ class DecisionThread:
         finally:
             self._took(time.perf_counter() - began)
 
-    def beside(self, call: Call, budget: float, serve: Callable[[Callable[[], bool]], None], ring: Callable[[], None]) -> Plan:
+    def in_thread(self, call: Call, budget: float, serve: Callable[[Callable[[], bool]], None], ring: Callable[[], None]) -> Plan:
         """The answer from the other thread; `serve` passes the time. OverBudgetError: it did not come in time, and is not waited for."""
         if self._questions is None:
             self._questions = SimpleQueue()

@@ -1,4 +1,4 @@
-"""What follows when something has happened to a job: retries with back-off, limits, others that waited for it.
+"""What follows when something has happened to a job or a node: retries with back-off, limits, others that waited for it.
 
 Everything that follows is an input like any other, and enters together with its cause, so that no decision falls between the two.
 """
@@ -7,20 +7,21 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
+from gantline.core.cluster import Cluster, Node
 from gantline.core.columns import Job as JobColumn
-from gantline.core.gather import elapsed
-from gantline.core.inputs import Action, Fault, Input, JobRequest, News, Report
+from gantline.core.columns import elapsed
+from gantline.core.inputs import Action, Fault, Input, JobRequest, News, NodeEvent, Report
 from gantline.core.phases import Phase
-from gantline.engine.drivers.live import Live, Message
 from gantline.engine.in_flight import HOLDS
 from gantline.live.runners.runner_context import Accounts
-from gantline.live.runners.runner_events import Ending, NodeNews, RunnerEvents
+from gantline.live.runners.runner_events import Ending, NodeNews, NodeState, RunnerEvents
 from gantline.live.scheduler.job_registry import Job, JobRegistry
-from gantline.live.scheduler.node_watch import NodeWatch
 from gantline.live.scheduler.progress import Progress
 from gantline.live.store.records import Entry
+from gantline.live.wall_time import Live, Message
 
 _ACCOUNTS = 60.0  # seconds between two looks for an account
 _LOG = logging.getLogger("gantline.live")
@@ -60,7 +61,7 @@ class Endings:
             self.free_slots(array)
 
     # --- the runner's reports -------------------------------------------------------------------------------------------
-    def told(self, events: RunnerEvents) -> None:
+    def received_from_runner(self, events: RunnerEvents) -> None:
         """Receive what the runner tells, in its thread: news of nodes first, then the reports that follow from them."""
 
         def open_(at: float) -> tuple[Sequence[Input], Sequence[Entry]]:
@@ -254,3 +255,84 @@ def _note_failure(error: BaseException | None) -> None:
     """What a runner tells has happened and cannot be refused; where it cannot be taken in either, that must be seen."""
     if error is not None:
         _LOG.error("what the runner has told cannot be taken in", exc_info=error)
+
+
+# What news of nodes mean for the engine: which join, are lost, return, are drained or replaced. The name of a node is its identity.
+
+
+@dataclass
+class NodeWatch:
+    """Which nodes the runner does not offer. An operator's cordon is none of its business: what the runner repeats does not undo it."""
+
+    absent: set[str] = field(default_factory=set)  # lost
+    drained: set[str] = field(default_factory=set)
+
+    def events(self, news: Iterable[NodeNews], cluster: Cluster, at: float) -> list[NodeEvent]:
+        """The engine's inputs; none for what it knows already."""
+        shapes = {node.name: shape(node) for node in cluster.nodes}
+        found: list[NodeEvent] = []
+        for one in news:
+            new = self._events(one, shapes, at)
+            for event in new:
+                self.see(event)
+                if event.node is not None:
+                    shapes[event.name] = shape(event.node)
+            found += new
+        return found
+
+    def see(self, event: NodeEvent) -> None:
+        """An event of the runner's, now or in the journal."""
+        if not event.reported:
+            return
+        self.absent.discard(event.name)
+        self.drained.discard(event.name)
+        if event.kind == "down":
+            self.absent.add(event.name)
+        elif event.kind == "drain":
+            self.drained.add(event.name)
+
+    def _events(self, news: NodeNews, shapes: dict[str, tuple[str, int]], at: float) -> list[NodeEvent]:
+        name, known = news.name, shapes.get(news.name) or _device_of(news.name, shapes)
+
+        def event(kind: str, node: Node | None = None) -> NodeEvent:
+            return NodeEvent(at, name, kind, node, reported=True)
+
+        if news.state is NodeState.LOST:
+            return [event("down")] if known is not None and name not in self.absent else []
+        if news.state is NodeState.DRAINED:
+            is_same = news.node is None or known == shape(news.node)
+            if known is not None and is_same and name not in self.absent:
+                return [event("drain")] if name not in self.drained else []
+            return [*self._events(replace(news, state=NodeState.UP), shapes, at), event("drain")] if news.node is not None else []
+        if name not in shapes and known is not None:
+            return [event("up")] if name in self.drained else []
+        assert news.node is not None, f"nothing is known about node {name}"
+        if known is None:
+            return [event("join", replace(news.node, name=name))]
+        if known != shape(news.node):  # what was on the old one is gone, whatever became of it
+            lost = [] if name in self.absent else [event("down")]
+            return [*lost, event("join", replace(news.node, name=name))]
+        return [event("up")] if name in self.absent | self.drained else []
+
+
+def _device_of(name: str, shapes: dict[str, tuple[str, int]]) -> tuple[str, int] | None:
+    """The shape of one device of a node, ``node0:3``: what others use of a node is drained device by device."""
+    node, _, place = name.rpartition(":")
+    kind, devices = shapes.get(node, ("", 0))
+    return (kind, 1) if place.isdigit() and int(place) < devices else None
+
+
+def shape(node: Node) -> tuple[str, int]:
+    """What a node of the same name must have to be the same node."""
+    return node.type, node.gpus
+
+
+def all_nodes(present: Cluster, known: Cluster, drained: Mapping[str, str]) -> list[NodeNews]:
+    """News of every node: those that are there, of which some are drained, and those that are gone."""
+    names = {node.name for node in present.nodes}
+    gone = [NodeNews(node.name, NodeState.LOST, why="it was not there at the start") for node in known.nodes if node.name not in names]
+    there = (
+        NodeNews(node.name, NodeState.DRAINED if node.name in drained else NodeState.UP, node, drained.get(node.name, ""))
+        for node in present.nodes
+    )
+    return [*gone, *there]

@@ -12,8 +12,8 @@ from typing import Any, TypeVar
 from gantline.core.columns import Node
 from gantline.core.errors import RefusedError, UnreachableError
 from gantline.core.inputs import Action, Input, JobRequest, NodeEvent
-from gantline.engine.drivers.live import Live, Message
 from gantline.engine.state import State
+from gantline.live.wall_time import Live, Message
 
 Answer = TypeVar("Answer")
 _LONGEST_WAIT = 60.0  # seconds that a thread waits for an answer

@@ -15,7 +15,6 @@ from gantline.core.columns import Job as JobColumn
 from gantline.core.phases import Phase
 from gantline.core.reasons import Reason
 from gantline.core.windows import AdvanceWindow
-from gantline.engine.drivers.live import Live
 from gantline.engine.executor import Order, Verb
 from gantline.engine.policy_failures import Incident
 from gantline.live.scheduler.endings import Endings
@@ -37,6 +36,7 @@ from gantline.live.scheduler.view import (
     waiting_view,
 )
 from gantline.live.store.records import Entry
+from gantline.live.wall_time import Live
 
 _WATCHED = np.array([JobColumn.PHASE, JobColumn.REASON, JobColumn.EPOCH, JobColumn.GPUS, JobColumn.HELD])
 _INCIDENTS = 20

@@ -13,19 +13,18 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from typing import Any
 
-from gantline.core.columns import Job
-from gantline.core.ending import EndingRule
+from gantline.core.columns import Job, elapsed
 from gantline.core.errors import NotFoundError
-from gantline.core.gather import elapsed
 from gantline.core.inputs import Action, Input, JobRequest, News, Report
 from gantline.core.phases import Phase
 from gantline.core.reasons import Reason, slug
-from gantline.engine.drivers.live import Live, Message
+from gantline.engine.ending import EndingRule
 from gantline.live.jobs.amounts import rule_of
 from gantline.live.runners.runner import Runner
 from gantline.live.scheduler.job_registry import JobRegistry
 from gantline.live.scheduler.view import JobView
 from gantline.live.store.records import Entry
+from gantline.live.wall_time import Live, Message
 
 NUMBERS = ("step", "done", "total", "saved", "throughput", "batch", "loss", "gradient_square", "gradient_variance")
 METRICS = ("throughput", "loss", "gradient_square", "gradient_variance")

@@ -10,16 +10,16 @@ from typing import Any
 from gantline.core.inputs import NodeEvent, Use
 from gantline.core.windows import AdvanceWindow
 from gantline.engine.drivers.journal import Journal
-from gantline.engine.drivers.live import Live
 from gantline.engine.executor import Can
 from gantline.engine.policy_failures import Incident
 from gantline.live.runners.runner import Runner
+from gantline.live.scheduler.endings import NodeWatch
 from gantline.live.scheduler.job_registry import Job, JobRegistry
 from gantline.live.scheduler.loop_thread import WallClock
-from gantline.live.scheduler.node_watch import NodeWatch
 from gantline.live.scheduler.replay import Past
 from gantline.live.scheduler.setup import Saved, Setup, checkpoint_of, make_loop
 from gantline.live.store.records import Entry, Store
+from gantline.live.wall_time import Live
 
 _LOG = logging.getLogger("gantline.live")
 

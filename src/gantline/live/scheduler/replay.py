@@ -10,18 +10,18 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 from gantline.core.cluster import Cluster
-from gantline.core.cluster_json import decode_cluster
+from gantline.core.cluster_spec import decode_cluster
 from gantline.core.errors import RefusedError
 from gantline.core.inputs import Input, News, Report, Submit, decode_input
 from gantline.core.json_reader import Reader
 from gantline.core.plan import Plan
 from gantline.engine.drivers.journal import Check, PartedError, PlanDifference, Replayed
-from gantline.engine.drivers.live import Live, Script
 from gantline.engine.executor import Can, Order, Verb
 from gantline.engine.policy_failures import OverBudgetError
 from gantline.live.scheduler.archive import Archive, Launches
 from gantline.live.scheduler.setup import Setup, make_loop
 from gantline.live.store.records import UNREADABLE
+from gantline.live.wall_time import Live, Script
 from gantline.models.profiles.colocation_fit import WholeLife
 from gantline.policies.recorded import GivenOrder
 from gantline.traces.files.python_file import GivenCode, only_given
@@ -126,8 +126,10 @@ class RecordedRun:
             if len(orders) > 1 or name not in self.ends or not job.get("estimate"):
                 continue
             start, size = orders[0], len(orders[0].devices)
-            ways = [way for way in job.get("options", ()) if way["gpus"] == size and way["type"] == self._type(start.devices[0])]
-            rate = ways[0].get("rate", 1.0) if ways else 1.0
+            variants = [
+                variant for variant in job.get("options", ()) if variant["gpus"] == size and variant["type"] == self._type(start.devices[0])
+            ]
+            rate = variants[0].get("rate", 1.0) if variants else 1.0
             found.append(WholeLife(str(job.get("model", "")), size, job["estimate"] / rate, self.ends[name] - start.time))
         return found
 

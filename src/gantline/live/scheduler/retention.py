@@ -19,7 +19,6 @@ from functools import partial
 from typing import Any
 
 from gantline.core.errors import GantlineError, UnreachableError
-from gantline.engine.drivers.live import Message
 from gantline.live.scheduler.archive import Archive, totals_of
 from gantline.live.scheduler.job_registry import Job
 from gantline.live.scheduler.loop_thread import Answer, settle
@@ -27,6 +26,7 @@ from gantline.live.scheduler.scheduler import Scheduler
 from gantline.live.scheduler.setup import checkpoint_of
 from gantline.live.store import SqlStore
 from gantline.live.store.records import Entry
+from gantline.live.wall_time import Message
 
 _LOG = logging.getLogger("gantline.live")
 _BLOCK = 2000  # jobs that are archived together

@@ -19,12 +19,11 @@ from typing import Any
 from gantline.core.columns import Job
 from gantline.core.errors import RefusedError
 from gantline.core.inputs import Action, Input, NodeEvent, Report, Reserve, SetQueue, Unreserve, Use, encode_input
-from gantline.core.known_rows import KnownRows
+from gantline.core.job_json import KnownRows
 from gantline.core.plan import Plan
 from gantline.core.snapshot_json import encode_snapshot
 from gantline.core.windows import AdvanceWindow
 from gantline.engine.drivers.journal import Journal
-from gantline.engine.drivers.live import Live, Message
 from gantline.engine.executor import Can
 from gantline.engine.policy_failures import Incident, OverBudgetError
 from gantline.engine.walk.eviction import check_choice
@@ -32,11 +31,10 @@ from gantline.live.jobs.launch import RuntimeEnv, Submittable
 from gantline.live.runners.runner import Runner, RunnerEvents
 from gantline.live.runners.runner_context import Contact, Task
 from gantline.live.scheduler.decision_thread import DecisionThread, rehearse
-from gantline.live.scheduler.endings import Endings
+from gantline.live.scheduler.endings import Endings, NodeWatch, all_nodes
 from gantline.live.scheduler.job_registry import JobRegistry
 from gantline.live.scheduler.loop_thread import Answer, LoopThread, WallClock, settle
 from gantline.live.scheduler.loop_thread import drain as drain_jobs
-from gantline.live.scheduler.node_watch import NodeWatch, all_nodes
 from gantline.live.scheduler.observer import Observer, WindowEvents
 from gantline.live.scheduler.progress import Progress
 from gantline.live.scheduler.recovery import Begun, NewLife, begin, begin_life, is_long_over
@@ -45,6 +43,7 @@ from gantline.live.scheduler.setup import Setup, checkpoint_of, without_simulate
 from gantline.live.scheduler.store_writer import PolicyWords, StoreWriter
 from gantline.live.scheduler.view import View
 from gantline.live.store.records import Entry, Store
+from gantline.live.wall_time import Live, Message
 from gantline.traces.files.policies import load_policy
 
 _EVENTS = 1000  # of earlier services that are looked through for windows
@@ -104,8 +103,8 @@ class Scheduler:
             self._put_together(begun)
         self.archived, self.set_aside = begun.archived, begun.set_aside
         loop, endings = self.loop, self.endings
-        endings.told(RunnerEvents(tuple(all_nodes(self.runner.cluster, loop.state.tables.cluster, self.runner.drained))))
-        self.runner.roll_call(lambda job: self._life is None and is_long_over(loop, self.registry, job))
+        endings.received_from_runner(RunnerEvents(tuple(all_nodes(self.runner.cluster, loop.state.tables.cluster, self.runner.drained))))
+        self.runner.adopt(lambda job: self._life is None and is_long_over(loop, self.registry, job))
         rows = loop.engine.inputs.rows
         found = SubmittedExternalJobs(self.requests, self.registry)
         self.runner.attach(
@@ -113,7 +112,7 @@ class Scheduler:
                 self.task,
                 rows.of,
                 self.clock,
-                endings.told,
+                endings.received_from_runner,
                 lambda: loop.state.tables.cluster,
                 endings.refused,
                 found,
@@ -346,7 +345,7 @@ class Scheduler:
         if loop.folding:
             return self.decision_thread.here(call)
         try:
-            return self.decision_thread.beside(call, self.setup.budget, loop.serve_while, loop.messages.ring)
+            return self.decision_thread.in_thread(call, self.setup.budget, loop.serve_while, loop.messages.ring)
         except OverBudgetError as error:
             now = loop.state.now
             overrun = Entry("event", {"time": now, "event": "decision-overrun", "why": error.what})

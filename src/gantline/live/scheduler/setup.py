@@ -16,16 +16,14 @@ from gantline.core.cluster import Cluster
 from gantline.core.cluster_now import ClusterNow
 from gantline.core.columns import Job
 from gantline.core.errors import GantlineError, RefusedError
-from gantline.core.insiders import tables_behind
-from gantline.core.known_rows import KnownRows
+from gantline.core.job_json import KnownRows
 from gantline.core.phases import Phase
 from gantline.core.queues import Queue, parse_queues, queues_as_text
 from gantline.core.snapshot import Jobs, Snapshot
 from gantline.core.snapshot_json import decode_snapshot, encode_snapshot
-from gantline.core.tables import Tables
-from gantline.engine.assembly.rules import RunRules
+from gantline.core.tables import Tables, tables_behind
+from gantline.engine.assembly.run_rules import RunRules
 from gantline.engine.assembly.spec import RunSpec
-from gantline.engine.drivers.live import Clock, Live
 from gantline.engine.engine import Engine
 from gantline.engine.executor import Can, Executor
 from gantline.engine.gang import set_due
@@ -36,6 +34,7 @@ from gantline.engine.state import State
 from gantline.live.jobs.amounts import rule_of
 from gantline.live.jobs.launch import Launch, slots_only
 from gantline.live.scheduler.checkpoint_json import encode_reality, encode_ways, make_room, restore_reality, restore_ways
+from gantline.live.wall_time import Clock, Live
 from gantline.models.profiles.profiled_model import ProfiledModel
 from gantline.traces.files.policies import load_policy
 from gantline.traces.files.speeds import read_bundle

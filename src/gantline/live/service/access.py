@@ -1,4 +1,4 @@
-"""Who may do what: four roles, each with all rights of the one before it, and the role of jobs."""
+"""Who may do what: four roles, each with all rights of the one before it, and the role of jobs; what a role does not allow is refused."""
 
 from __future__ import annotations
 
@@ -35,6 +35,10 @@ _RANKS = {Role.VIEWER: 1, Role.SUBMITTER: 2, Role.OPERATOR: 3, Role.ADMIN: 4}
 NAMES = tuple(role.value for role in _RANKS)
 
 
+class NoRightError(RefusedError):
+    """The token is valid, but its role does not allow this."""
+
+
 @dataclass(frozen=True, slots=True)
 class Caller:
     """The user or job that makes a request."""
@@ -53,6 +57,11 @@ class Caller:
         if Role.JOB in (self.role, role):
             return self.role is role
         return _RANKS[self.role] >= _RANKS[role]
+
+    def check(self, role: Role) -> None:
+        """Refuse a request that needs that role, unless this caller's role allows it."""
+        if not self.may(role):
+            raise NoRightError(f"needs the role {role}; this token is for {self.role}", where="token", fix="ask an admin for a token")
 
     def sees(self, user: str) -> bool:
         """Whether it may see and control jobs of that user."""

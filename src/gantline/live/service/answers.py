@@ -30,10 +30,6 @@ class NoTokenError(RefusedError):
     """The request carries no valid token or code."""
 
 
-class NoRightError(RefusedError):
-    """The token is valid, but its role does not allow this."""
-
-
 def answer_of(error: GantlineError) -> JSONResponse:
     """The answer that reports an error."""
     kind = next((name for name, one in _KINDS.items() if isinstance(error, one)), "usage")

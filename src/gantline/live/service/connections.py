@@ -44,7 +44,7 @@ class Counted:
     most: int  # on each side: at the port, and at the Unix socket
     most_of_one: int
     by_peer: Counter[Peer] = field(default_factory=Counter)
-    _told: dict[Peer | str, float] = field(default_factory=dict)
+    _logged: dict[Peer | str, float] = field(default_factory=dict)
 
     def enter(self, peer: Peer) -> bool:
         """Count one more; whether it may be served. Why not is in the log, once a minute."""
@@ -67,9 +67,9 @@ class Counted:
 
     def _tell(self, about: Peer | str, text: str) -> None:
         now = time.monotonic()
-        self._told = {key: at for key, at in self._told.items() if now - at < _QUIET}
-        if about not in self._told:
-            self._told[about] = now
+        self._logged = {key: at for key, at in self._logged.items() if now - at < _QUIET}
+        if about not in self._logged:
+            self._logged[about] = now
             log.warning("%s", text)
 
 

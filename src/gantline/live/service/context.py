@@ -201,7 +201,7 @@ class Health:
 
     def __init__(self, scheduler: Scheduler, store: SqlStore) -> None:
         self.scheduler, self.store = scheduler, store
-        self._told = False
+        self._complained = False
         self._tried = self._folded = time.monotonic()
 
     def why_not(self) -> str:
@@ -224,15 +224,15 @@ class Health:
                 self.store.try_again()
             failing = self.store.failing
         if failing is None:
-            if self._told:
+            if self._complained:
                 self._tell("store-recovered", "the store can be written again")
             if now >= self._folded + _FOLD:
                 self._folded = now
                 self.store.fold()
-        elif self.failed_for() >= LIMIT and not self._told:
+        elif self.failed_for() >= LIMIT and not self._complained:
             self._tell("store-failed", f"the store has not been writable for {self.failed_for():.0f} s: {failing[1]}")
 
     def _tell(self, event: str, what: str) -> None:
-        self._told = not self._told
-        (log.error if self._told else log.warning)("%s", what)
+        self._complained = not self._complained
+        (log.error if self._complained else log.warning)("%s", what)
         self.scheduler.note_incident(event, what)

@@ -176,7 +176,7 @@ _CREDENTIALS = struct.Struct("3i")  # process, user, group
 _SECONDS = 1.0  # for a connection on this machine
 
 
-def listen_beside(port: int) -> socket.socket | None:
+def listen_on_unix_socket(port: int) -> socket.socket | None:
     """A socket beside the port; None: this system has none, or the name is taken."""
     found = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:

@@ -19,7 +19,7 @@ OTHERS = "-"  # instead of the names of jobs and users that the caller may not s
 
 
 class JobName(NamedTuple):
-    """What is shown of a job besides its stays."""
+    """What is shown of a job besides what it holds."""
 
     id: str
     name: str = ""
@@ -36,10 +36,10 @@ class Occupancy:
     nodes: Sequence[tuple[str, int]]  # names and devices, in the order of the devices' numbers
     begin: float
     end: float
-    start: Floats  # of stays on devices
+    start: Floats  # of intervals on devices
     stop: Floats
     job: Ints
-    first: Ints  # stay k holds devices[first[k] : first[k + 1]]
+    first: Ints  # interval k holds devices[first[k] : first[k + 1]]
     devices: Ints
     wait_start: Floats
     wait_stop: Floats
@@ -61,12 +61,12 @@ class Occupancy:
         return since, last
 
 
-def columns(stays: Sequence[tuple[float, float, int, Sequence[int]]]) -> tuple[Floats, Floats, Ints, Ints, Ints]:
+def columns(intervals: Sequence[tuple[float, float, int, Sequence[int]]]) -> tuple[Floats, Floats, Ints, Ints, Ints]:
     """Stays (start, stop, job, devices) as columns: start, stop, job, first, devices."""
-    start, stop = (np.array([stay[place] for stay in stays], dtype=np.float64) for place in (0, 1))
-    job = np.array([stay[2] for stay in stays], dtype=np.int64)
-    first = np.concatenate(([0], np.cumsum([len(stay[3]) for stay in stays]))).astype(np.int64)
-    devices = np.array([device for stay in stays for device in stay[3]], dtype=np.int64)
+    start, stop = (np.array([interval[place] for interval in intervals], dtype=np.float64) for place in (0, 1))
+    job = np.array([interval[2] for interval in intervals], dtype=np.int64)
+    first = np.concatenate(([0], np.cumsum([len(interval[3]) for interval in intervals]))).astype(np.int64)
+    devices = np.array([device for interval in intervals for device in interval[3]], dtype=np.int64)
     return start, stop, job, first, devices
 
 
@@ -75,7 +75,7 @@ def columns(stays: Sequence[tuple[float, float, int, Sequence[int]]]) -> tuple[F
 # A job holds its devices from the event that grants them to the next event that changes them.
 
 _BLOCK = 10_000  # events that are read at a time
-_MOST = 400_000  # stays that are remembered; beyond that the oldest half is dropped
+_MOST = 400_000  # intervals that are remembered; beyond that the oldest half is dropped
 
 
 class EventStore(Protocol):
@@ -92,7 +92,7 @@ class LivePast:
         self._lock = threading.Lock()
         self._read = 0  # the number of the last event
         self._places: dict[str, int] = {}  # jobs by id
-        self._stays: list[tuple[float, float, int, Sequence[str]]] = []
+        self._intervals: list[tuple[float, float, int, Sequence[str]]] = []
         self._waits: list[tuple[float, float, int]] = []
         self._open: dict[int, tuple[float, Sequence[str]]] = {}  # by job: since when it holds which devices
         self._waiting: dict[int, float] = {}  # by job: since when
@@ -106,14 +106,14 @@ class LivePast:
                 if job.state == "pending" and (place := self._places.setdefault(job.id, len(self._places))) not in self._waiting:
                     self._waiting[place] = self._wall(job.submitted)
             device_of = {device.name: place for place, device in enumerate(view.devices)}
-            stays = [*self._stays, *((since, now, job, held) for job, (since, held) in self._open.items())]
+            intervals = [*self._intervals, *((since, now, job, held) for job, (since, held) in self._open.items())]
             waits = [*self._waits, *((since, now, job) for job, since in self._waiting.items())]
-            numbered = [(a, b, job, [device_of[name] for name in held if name in device_of]) for a, b, job, held in stays]
+            numbered = [(a, b, job, [device_of[name] for name in held if name in device_of]) for a, b, job, held in intervals]
             jobs = [self._name(id, view) for id in self._places]
         nodes: dict[str, int] = {}
         for device in view.devices:
             nodes[device.node] = nodes.get(device.node, 0) + 1
-        begin = min((*(stay[0] for stay in stays[:1]), *(wait[0] for wait in waits[:1])), default=now)
+        begin = min((*(interval[0] for interval in intervals[:1]), *(wait[0] for wait in waits[:1])), default=now)
         waited_from, waited_to, places = (np.array([wait[part] for wait in waits], dtype=np.float64) for part in range(3))
         return Occupancy(jobs, [*nodes.items()], begin, now, *columns(numbered), waited_from, waited_to, places.astype(np.int64))
 
@@ -128,8 +128,8 @@ class LivePast:
             for row in rows:
                 if row.get("event") == "state" and row.get("job"):
                     self._entered(row)
-        if len(self._stays) > _MOST:
-            del self._stays[: _MOST // 2]
+        if len(self._intervals) > _MOST:
+            del self._intervals[: _MOST // 2]
         if len(self._waits) > _MOST:
             del self._waits[: _MOST // 2]
 
@@ -142,7 +142,7 @@ class LivePast:
         before = self._open.get(job)
         if before is not None and before[1] != held:
             del self._open[job]
-            self._stays.append((before[0], at, job, before[1]))
+            self._intervals.append((before[0], at, job, before[1]))
         if held and job not in self._open:
             self._open[job] = (at, held)
         waits = state == "pending"
@@ -185,7 +185,7 @@ def _nodes(run: RunLike, least: int) -> list[tuple[str, int]]:
 
 
 def _waits(arrival: Floats, is_open: Ints, job: Ints, start: Floats, stop: Floats, end: float) -> tuple[Floats, Floats, Ints]:
-    """Jobs that have arrived and hold nothing: before their first stay, between two, and, where they have not ended, to the end."""
+    """Jobs that have arrived and hold nothing: before their first interval, between two, and, where they have not ended, to the end."""
     order = np.lexsort((start, job))
     owner, begins, ends = job[order], start[order], stop[order]
     is_first = np.append(True, owner[1:] != owner[:-1])[: owner.size]

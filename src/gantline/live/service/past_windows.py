@@ -80,17 +80,17 @@ def series_of_window(
     """`weights` of queues; all users have equal weight. `seen`: jobs of which the user and the queue may be named."""
     edges = np.linspace(begin, end, width + 1)
     sizes = np.diff(past.first).astype(np.float64)
-    stays, waits = (past.start, past.stop), (past.wait_start, past.wait_stop)
+    intervals, waits = (past.start, past.stop), (past.wait_start, past.wait_stop)
     requested = np.array([float(one.gpus) for one in past.jobs] or [0.0])[past.wait_job]
     one_each = (np.ones(len(past.start)), np.ones(len(past.wait_start)))
     held, due = {}, {}
     for kind in ("queue", "user"):
         named = [getattr(one, kind) if seen(one) else OTHERS for one in past.jobs]
-        holds, wants = (_by_group(edges, named, *part) for part in ((past.job, *stays, sizes), (past.wait_job, *waits, requested)))
+        holds, wants = (_by_group(edges, named, *part) for part in ((past.job, *intervals, sizes), (past.wait_job, *waits, requested)))
         held[kind], due[kind] = _shares(holds, wants, past.device_count, weights if kind == "queue" else {})
     return {
-        "from": begin, "to": end, "time": edges.tolist(), "devices": past.device_count, "busy": _rounded(means(edges, *stays, sizes)),
-        "running": _rounded(means(edges, *stays, one_each[0])), "waiting": _rounded(means(edges, *waits, one_each[1])),
+        "from": begin, "to": end, "time": edges.tolist(), "devices": past.device_count, "busy": _rounded(means(edges, *intervals, sizes)),
+        "running": _rounded(means(edges, *intervals, one_each[0])), "waiting": _rounded(means(edges, *waits, one_each[1])),
         "held": held, "due": due,
     }  # fmt: skip
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from gantline.core.errors import RefusedError, UnreachableError
-from gantline.core.units import human_seconds
+from gantline.core.fields import human_seconds
 from gantline.live.scheduler.job_registry import MUST
 from gantline.live.scheduler.view import JobView
 from gantline.live.service.context import Context, Instants

@@ -14,10 +14,9 @@ from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from pathlib import Path
 
-from gantline.core.cluster_json import decode_cluster
+from gantline.core.cluster_spec import decode_cluster
 from gantline.core.errors import GantlineError, NotFoundError, RefusedError
 from gantline.core.json_reader import Reader
-from gantline.engine.drivers.live import Live
 from gantline.live.scheduler.archive import Archive, Launches
 from gantline.live.scheduler.job_registry import Job
 from gantline.live.scheduler.replay import Past, one_line
@@ -27,6 +26,7 @@ from gantline.live.service.jobs_folder import JobsFolder
 from gantline.live.store import RESTORED, Lock, SqlStore, Transaction
 from gantline.live.store.connection import copy_of, file_of
 from gantline.live.store.records import Entry
+from gantline.live.wall_time import Live
 
 
 @dataclass(frozen=True)

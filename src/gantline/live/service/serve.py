@@ -34,7 +34,7 @@ from gantline.live.service.application import LOOPBACK
 from gantline.live.service.connections import bounded
 from gantline.live.service.context import Health, Service
 from gantline.live.service.guard import log
-from gantline.live.service.home import HERE, Home, Options, listen_beside, owner
+from gantline.live.service.home import HERE, Home, Options, listen_on_unix_socket, owner
 from gantline.live.service.jobs_folder import JobsFolder
 from gantline.live.service.repair import repair_store
 from gantline.live.store import Lock, SqlStore
@@ -69,11 +69,11 @@ def _serve(options: Options, ready: Callable[[str], None], tell: Callable[[str],
     held.callback(listening.close)
     files = raise_limit()
     host, port = listening.getsockname()[:2]
-    beside = listen_beside(port) if options.host in (*HERE, *_EVERYWHERE) else None
-    if beside is None:
+    local_socket = listen_on_unix_socket(port) if options.host in (*HERE, *_EVERYWHERE) else None
+    if local_socket is None:
         log.warning("no Unix socket beside port %d: clients of this machine use the port", port)
     else:
-        held.callback(beside.close)
+        held.callback(local_socket.close)
     url = f"{'https' if options.secured else 'http'}://{_called(options, host)}:{port}"
     runner = _runner(options, store, url, store.generation if life is None else life.generation)
     if short := too_few(files, runner.cluster.gpus):
@@ -116,7 +116,7 @@ def _serve(options: Options, ready: Callable[[str], None], tell: Callable[[str],
             tell(f"warning: {line}")
         ready(url)
         threading.Thread(target=ending.watch, name="gantline-watch", daemon=True).start()
-        server.run(sockets=[listening] if beside is None else [listening, beside])
+        server.run(sockets=[listening] if local_socket is None else [listening, local_socket])
     finally:
         service.retention.close()
         ending.finish()

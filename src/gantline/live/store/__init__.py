@@ -1,7 +1,7 @@
 """What must outlive the service: jobs, the journal of inputs, events, checkpoints, tokens, queues."""
 
 from gantline.live.store.connection import Lock, LostStoreError, StoreError
-from gantline.live.store.schema import QueueRow, TokenRow
+from gantline.live.store.records import QueueRow, TokenRow
 from gantline.live.store.store import SqlStore
 from gantline.live.store.writing import RESTORED, Transaction, number_of
 

@@ -24,8 +24,7 @@ from sqlalchemy.exc import ArgumentError, SQLAlchemyError
 from sqlalchemy.pool import StaticPool
 
 from gantline.core.errors import NotFoundError, RefusedError, UnreachableError, UsageError
-from gantline.live.store.records import UNREADABLE
-from gantline.live.store.schema import HEAD
+from gantline.live.store.records import HEAD, UNREADABLE
 
 _ADVISORY = 0x67616E74  # "gant"
 _INCREMENTAL = 2  # SQLite: space is given back on request

@@ -15,10 +15,9 @@ from sqlalchemy import Connection, Select, func, select, text
 from sqlalchemy.exc import SQLAlchemyError
 
 from gantline.core.errors import RefusedError, UnreachableError
-from gantline.live.store import schema
+from gantline.live.store import records
 from gantline.live.store.connection import BACKUP, Connections, LostStoreError, StoreError, cause, migrate, spelled, url_of, version_of
-from gantline.live.store.records import Entry, whole
-from gantline.live.store.schema import QueueRow, TokenRow
+from gantline.live.store.records import Entry, QueueRow, TokenRow, whole
 from gantline.live.store.writing import ARCHIVED, COMMITS, GENERATION, RESTORED, Transaction, number_of
 
 _BLOCK = 1000  # rows that are read at a time
@@ -43,7 +42,7 @@ class SqlStore:
         self._folded = True  # whether all that was written is in the file itself
         if connections.writer is not None:
             self._prepare()
-        elif self._version() != schema.HEAD:
+        elif self._version() != records.HEAD:
             raise RefusedError(
                 "has other tables than this Gantline", where=spelled(connections.url), fix="start its service once: gantline up"
             )
@@ -76,13 +75,13 @@ class SqlStore:
         assert connection is not None
         with connection.begin():
             migrate(connection)
-            if connection.execute(select(schema.meta.c.value).where(schema.meta.c.key == "created")).scalar() is None:
+            if connection.execute(select(records.meta.c.value).where(records.meta.c.key == "created")).scalar() is None:
                 Transaction(connection).remember("created", time.time())
             Transaction(connection).remember("writer", self._writer)
-            if connection.execute(select(schema.meta.c.value).where(schema.meta.c.key == "identity")).scalar() is None:
+            if connection.execute(select(records.meta.c.value).where(records.meta.c.key == "identity")).scalar() is None:
                 Transaction(connection).remember("identity", uuid.uuid4().hex)
-            if connection.execute(select(schema.meta.c.value).where(schema.meta.c.key == GENERATION)).scalar() is None:
-                has_past = connection.execute(select(schema.checkpoints.c.number).limit(1)).scalar() is not None
+            if connection.execute(select(records.meta.c.value).where(records.meta.c.key == GENERATION)).scalar() is None:
+                has_past = connection.execute(select(records.checkpoints.c.number).limit(1)).scalar() is not None
                 Transaction(connection).remember(GENERATION, "" if has_past else uuid.uuid4().hex)  # folders of older versions say none
         self._connections.fold()
 
@@ -149,7 +148,7 @@ class SqlStore:
             connection = self._connections.writer
             assert connection is not None
             with connection.begin():
-                if connection.execute(select(schema.meta.c.value).where(schema.meta.c.key == "writer")).scalar() != self._writer:
+                if connection.execute(select(records.meta.c.value).where(records.meta.c.key == "writer")).scalar() != self._writer:
                     raise LostStoreError("another service has written to the store while the connection to it was lost")
         return connection
 
@@ -195,30 +194,30 @@ class SqlStore:
     # --- what the scheduler reads -----------------------------------------------------------------------------------------
     def journal(self, after: int = 0, kind: str | None = None) -> Iterator[tuple[int, dict[str, Any]]]:
         """Numbered lines behind the one of that number, in order; a long journal is read in blocks."""
-        found = select(schema.journal).where(schema.journal.c.kind != schema.ASIDE).order_by(schema.journal.c.number).limit(_BLOCK)
-        found = found if kind is None else found.where(schema.journal.c.kind == kind)
-        while rows := self._rows(found.where(schema.journal.c.number > after)):
+        found = select(records.journal).where(records.journal.c.kind != records.ASIDE).order_by(records.journal.c.number).limit(_BLOCK)
+        found = found if kind is None else found.where(records.journal.c.kind == kind)
+        while rows := self._rows(found.where(records.journal.c.number > after)):
             yield from ((row["number"], row["body"]) for row in rows)
             after = rows[-1]["number"]
 
     def checkpoint(self) -> tuple[int, dict[str, Any]] | None:
         """The newest one, and the number of the last line of the journal that it covers."""
-        rows = self._rows(select(schema.checkpoints).order_by(schema.checkpoints.c.number.desc()).limit(1))
+        rows = self._rows(select(records.checkpoints).order_by(records.checkpoints.c.number.desc()).limit(1))
         return (rows[0]["covers"], rows[0]["body"]) if rows else None
 
     def checkpoints(self) -> Iterator[tuple[int, dict[str, Any]]]:
         """All that are kept, oldest first: the first of all, and the newest ones."""
-        for row in self._rows(select(schema.checkpoints).order_by(schema.checkpoints.c.number)):
+        for row in self._rows(select(records.checkpoints).order_by(records.checkpoints.c.number)):
             yield row["covers"], row["body"]
 
     def aside(self) -> list[dict[str, Any]]:
         """Lines of the journal that were set aside: ``number``, ``why``, ``line``."""
-        rows = self._rows(select(schema.journal).where(schema.journal.c.kind == schema.ASIDE).order_by(schema.journal.c.number))
+        rows = self._rows(select(records.journal).where(records.journal.c.kind == records.ASIDE).order_by(records.journal.c.number))
         return [{"number": row["number"], **row["body"]} for row in rows]
 
     def numbered_checkpoints(self) -> list[tuple[int, int, dict[str, Any]]]:
         """Number, the last line that it covers and the value of each that is kept, oldest first."""
-        rows = self._rows(select(schema.checkpoints).order_by(schema.checkpoints.c.number))
+        rows = self._rows(select(records.checkpoints).order_by(records.checkpoints.c.number))
         return [(row["number"], row["covers"], row["body"]) for row in rows]
 
     def size(self) -> int | None:
@@ -239,7 +238,7 @@ class SqlStore:
 
     def jobs(self) -> Iterator[dict[str, Any]]:
         """All jobs in order of submission, as their entries add up."""
-        return whole(row["body"] for row in self._rows(select(schema.jobs.c.body).order_by(schema.jobs.c.number)))
+        return whole(row["body"] for row in self._rows(select(records.jobs.c.body).order_by(records.jobs.c.number)))
 
     def archived(self) -> dict[str, Any]:
         """What the jobs that have left for the archive add up to."""
@@ -247,68 +246,68 @@ class SqlStore:
 
     def some_jobs(self, ids: Sequence[str]) -> list[dict[str, Any]]:
         """These jobs in order of submission; an array must be named whole."""
-        rows = self._many(select(schema.jobs.c.number, schema.jobs.c.body), schema.jobs.c.id, ids)
+        rows = self._many(select(records.jobs.c.number, records.jobs.c.body), records.jobs.c.id, ids)
         return list(whole(row["body"] for row in sorted(rows, key=lambda row: row["number"])))
 
     def events_of(self, ids: Sequence[str]) -> dict[str, list[dict[str, Any]]]:
         """The events of each of these jobs, in order."""
         found: dict[str, list[dict[str, Any]]] = {}
-        for row in sorted(self._many(select(schema.events), schema.events.c.job, ids), key=lambda row: row["number"]):
+        for row in sorted(self._many(select(records.events), records.events.c.job, ids), key=lambda row: row["number"]):
             found.setdefault(row["job"], []).append({"number": row["number"], **row["body"]})
         return found
 
     # --- what the service reads -------------------------------------------------------------------------------------------
     def _newest(self) -> int:
-        rows = self._rows(select(schema.jobs.c.id).order_by(schema.jobs.c.number.desc()).limit(1))
+        rows = self._rows(select(records.jobs.c.id).order_by(records.jobs.c.number.desc()).limit(1))
         return number_of(rows[0]["id"]) if rows else 0
 
     def job(self, id: str) -> dict[str, Any] | None:
         """All that is known of one job."""
-        rows = self._rows(select(schema.jobs.c.body).where(schema.jobs.c.id == id))
+        rows = self._rows(select(records.jobs.c.body).where(records.jobs.c.id == id))
         if rows and (first := rows[0]["body"].get("like")):
-            rows = [*self._rows(select(schema.jobs.c.body).where(schema.jobs.c.id == first)), *rows]
+            rows = [*self._rows(select(records.jobs.c.body).where(records.jobs.c.id == first)), *rows]
         return list(whole(row["body"] for row in rows))[-1] if rows else None
 
     def counts(self) -> dict[str, int]:
         """How many jobs are in each state."""
-        rows = self._rows(select(schema.jobs.c.state, func.count().label("jobs")).group_by(schema.jobs.c.state))
+        rows = self._rows(select(records.jobs.c.state, func.count().label("jobs")).group_by(records.jobs.c.state))
         return {str(row["state"]): int(row["jobs"]) for row in rows}
 
     def events(self, *, after: int = 0, job: str | None = None, limit: int = _BLOCK, newest: bool = False) -> list[dict[str, Any]]:
         """Numbered events behind a number, in order; `newest`: the last ones."""
-        found = select(schema.events.c.number, schema.events.c.body).where(schema.events.c.number > after)
-        found = found if job is None else found.where(schema.events.c.job == job)
-        return [{"number": row["number"], **row["body"]} for row in self._some(found, schema.events.c.number, limit, newest)]
+        found = select(records.events.c.number, records.events.c.body).where(records.events.c.number > after)
+        found = found if job is None else found.where(records.events.c.job == job)
+        return [{"number": row["number"], **row["body"]} for row in self._some(found, records.events.c.number, limit, newest)]
 
     def decisions(self, *, after: int = 0, limit: int = _BLOCK, newest: bool = False) -> list[dict[str, Any]]:
         """Numbered decisions behind a line of the journal, in order; `newest`: the last ones."""
-        found = select(schema.journal.c.number, schema.journal.c.body).where(
-            schema.journal.c.number > after, schema.journal.c.kind == "decision"
+        found = select(records.journal.c.number, records.journal.c.body).where(
+            records.journal.c.number > after, records.journal.c.kind == "decision"
         )
-        return [{"number": row["number"], **row["body"]} for row in self._some(found, schema.journal.c.number, limit, newest)]
+        return [{"number": row["number"], **row["body"]} for row in self._some(found, records.journal.c.number, limit, newest)]
 
     def queues(self) -> list[QueueRow]:
         """The queues that an operator has set."""
-        rows = self._rows(select(schema.queues).order_by(schema.queues.c.name))
+        rows = self._rows(select(records.queues).order_by(records.queues.c.name))
         return [QueueRow(row["name"], row["weight"], _or_infinite(row["quota"]), _or_infinite(row["borrow_limit"])) for row in rows]
 
     def tokens(self) -> list[TokenRow]:
         """All tokens, revoked ones too."""
-        return [TokenRow(**row) for row in self._rows(select(schema.tokens).order_by(schema.tokens.c.created))]
+        return [TokenRow(**row) for row in self._rows(select(records.tokens).order_by(records.tokens.c.created))]
 
     def token(self, hash: str) -> TokenRow | None:
         """The token with that hash."""
-        rows = self._rows(select(schema.tokens).where(schema.tokens.c.hash == hash))
+        rows = self._rows(select(records.tokens).where(records.tokens.c.hash == hash))
         return TokenRow(**rows[0]) if rows else None
 
     def token_by_id(self, id: str) -> TokenRow | None:
         """The token with that id."""
-        rows = self._rows(select(schema.tokens).where(schema.tokens.c.id == id))
+        rows = self._rows(select(records.tokens).where(records.tokens.c.id == id))
         return TokenRow(**rows[0]) if rows else None
 
     def recall(self, key: str, default: Any = None) -> Any:
         """A value of the store itself."""
-        rows = self._rows(select(schema.meta.c.value).where(schema.meta.c.key == key))
+        rows = self._rows(select(records.meta.c.value).where(records.meta.c.key == key))
         return rows[0]["value"] if rows else default
 
     def _many(self, found: Select[Any], column: Any, values: Sequence[str]) -> list[Mapping[str, Any]]:

@@ -10,9 +10,8 @@ from typing import Any
 
 from sqlalchemy import Connection, Insert, Update, bindparam, delete, func, insert, select, update
 
-from gantline.live.store import schema
-from gantline.live.store.records import Entry
-from gantline.live.store.schema import QueueRow, TokenRow
+from gantline.live.store import records
+from gantline.live.store.records import Entry, QueueRow, TokenRow
 
 KEPT_CHECKPOINTS = 3
 BREAKS = "breaks"  # of the past, by the numbers of their checkpoints
@@ -27,10 +26,10 @@ COMMITS = "commits"
 """The key of how many transactions there have been."""
 
 # Statements that run many times a second are built once: building one takes longer than executing it.
-_ADD_LINE, _ADD_EVENT, _ADD_JOB = insert(schema.journal), insert(schema.events), insert(schema.jobs)
-_KNOWN_JOBS = select(schema.jobs.c.id, schema.jobs.c.body).where(schema.jobs.c.id.in_(bindparam("jobs", expanding=True)))
+_ADD_LINE, _ADD_EVENT, _ADD_JOB = insert(records.journal), insert(records.events), insert(records.jobs)
+_KNOWN_JOBS = select(records.jobs.c.id, records.jobs.c.body).where(records.jobs.c.id.in_(bindparam("jobs", expanding=True)))
 _AT_ONCE = 500  # ids in one question
-_CHANGE_JOB = update(schema.jobs).where(schema.jobs.c.id == bindparam("job"))
+_CHANGE_JOB = update(records.jobs).where(records.jobs.c.id == bindparam("job"))
 
 
 class Transaction:
@@ -104,55 +103,55 @@ class Transaction:
         """Jobs that are in the archive leave, with their events."""
         for first in range(0, len(ids), _AT_ONCE):
             some = ids[first : first + _AT_ONCE]
-            self._connection.execute(delete(schema.jobs).where(schema.jobs.c.id.in_(some)))
-            self._connection.execute(delete(schema.events).where(schema.events.c.job.in_(some)))
+            self._connection.execute(delete(records.jobs).where(records.jobs.c.id.in_(some)))
+            self._connection.execute(delete(records.events).where(records.events.c.job.in_(some)))
         self.remember(ARCHIVED, dict(totals))
 
     def _begin_life(self, generation: str, newest: int) -> None:
         """From here on it is another life; numbers of jobs go on behind `newest`."""
-        known = self._connection.execute(select(schema.meta.c.value).where(schema.meta.c.key == ARCHIVED)).scalar() or {}
+        known = self._connection.execute(select(records.meta.c.value).where(records.meta.c.key == ARCHIVED)).scalar() or {}
         self.remember(ARCHIVED, {**known, "newest": max(newest, int(known.get("newest", 0)))})
         self.remember(GENERATION, generation)
         self.remember(RESTORED, None)
 
     def trim(self) -> None:
         """Checkpoints but the newest, and the lines of the journal that these cover, leave; what was set aside stays."""
-        found = select(schema.checkpoints).order_by(schema.checkpoints.c.number.desc()).limit(KEPT_CHECKPOINTS)
+        found = select(records.checkpoints).order_by(records.checkpoints.c.number.desc()).limit(KEPT_CHECKPOINTS)
         kept = self._connection.execute(found).all()
         if kept:
-            self._connection.execute(delete(schema.checkpoints).where(schema.checkpoints.c.number < kept[-1].number))
-            newest = self._connection.execute(select(func.max(schema.journal.c.number))).scalar() or 0
+            self._connection.execute(delete(records.checkpoints).where(records.checkpoints.c.number < kept[-1].number))
+            newest = self._connection.execute(select(func.max(records.journal.c.number))).scalar() or 0
             least = min(kept[-1].covers, newest - 1)  # the newest line stays, or SQLite would give its number again
-            covered = (schema.journal.c.number <= least) & (schema.journal.c.kind != schema.ASIDE)
-            self._connection.execute(delete(schema.journal).where(covered))
+            covered = (records.journal.c.number <= least) & (records.journal.c.kind != records.ASIDE)
+            self._connection.execute(delete(records.journal).where(covered))
 
     def _set_aside(self, number: int, why: str) -> None:
         """Set a line aside: it stays where it is, with the reason, and does not count."""
-        here = schema.journal.c.number == number
-        line = self._connection.execute(select(schema.journal.c.body).where(here)).scalar()
-        self._connection.execute(update(schema.journal).where(here).values(kind=schema.ASIDE, body={"why": why, "line": line}))
+        here = records.journal.c.number == number
+        line = self._connection.execute(select(records.journal.c.body).where(here)).scalar()
+        self._connection.execute(update(records.journal).where(here).values(kind=records.ASIDE, body={"why": why, "line": line}))
 
     def set_checkpoint_aside(self, number: int) -> None:
         """Set aside a checkpoint that cannot be read; its text is kept."""
-        here = schema.checkpoints.c.number == number
-        self.remember(f"checkpoint {number}, set aside", self._connection.execute(select(schema.checkpoints.c.body).where(here)).scalar())
-        self._connection.execute(delete(schema.checkpoints).where(here))
+        here = records.checkpoints.c.number == number
+        self.remember(f"checkpoint {number}, set aside", self._connection.execute(select(records.checkpoints.c.body).where(here)).scalar())
+        self._connection.execute(delete(records.checkpoints).where(here))
 
     def _checkpoint(self, value: Mapping[str, Any]) -> None:
-        covers = int(self._connection.execute(select(func.max(schema.journal.c.number))).scalar() or 0)
-        self._connection.execute(insert(schema.checkpoints).values(covers=covers, body=dict(value)))
+        covers = int(self._connection.execute(select(func.max(records.journal.c.number))).scalar() or 0)
+        self._connection.execute(insert(records.checkpoints).values(covers=covers, body=dict(value)))
         breaks = self._breaks(value.get("breaks", False))
-        newest = select(schema.checkpoints.c.number).order_by(schema.checkpoints.c.number.desc()).limit(KEPT_CHECKPOINTS)
+        newest = select(records.checkpoints.c.number).order_by(records.checkpoints.c.number.desc()).limit(KEPT_CHECKPOINTS)
         least = min(self._connection.execute(newest).scalars())
-        first = self._connection.execute(select(func.min(schema.checkpoints.c.number))).scalar()
-        gone = (schema.checkpoints.c.number < least) & schema.checkpoints.c.number.not_in([first, *breaks])
-        self._connection.execute(delete(schema.checkpoints).where(gone))
+        first = self._connection.execute(select(func.min(records.checkpoints.c.number))).scalar()
+        gone = (records.checkpoints.c.number < least) & records.checkpoints.c.number.not_in([first, *breaks])
+        self._connection.execute(delete(records.checkpoints).where(gone))
 
     def _breaks(self, also_the_newest: bool) -> list[int]:
         """Checkpoints from which the past goes on under other rules: nothing can be folded across them, so they stay."""
-        known = self._connection.execute(select(schema.meta.c.value).where(schema.meta.c.key == BREAKS)).scalar() or []
+        known = self._connection.execute(select(records.meta.c.value).where(records.meta.c.key == BREAKS)).scalar() or []
         if also_the_newest:
-            known = [*known, int(self._connection.execute(select(func.max(schema.checkpoints.c.number))).scalar() or 0)]
+            known = [*known, int(self._connection.execute(select(func.max(records.checkpoints.c.number))).scalar() or 0)]
             self.remember(BREAKS, known)
         return list(known)
 
@@ -162,29 +161,29 @@ class Transaction:
         limit = queue.borrow if math.isfinite(queue.borrow) else None
         columns = {"name": queue.name, "weight": queue.weight, "borrow": queue.borrow > 0, "borrow_limit": limit}
         columns |= {"quota": queue.quota if math.isfinite(queue.quota) else None}
-        self._connection.execute(insert(schema.queues).values(**columns))
+        self._connection.execute(insert(records.queues).values(**columns))
 
     def drop_queue(self, name: str) -> None:
-        self._connection.execute(delete(schema.queues).where(schema.queues.c.name == name))
+        self._connection.execute(delete(records.queues).where(records.queues.c.name == name))
 
     def token(self, token: TokenRow) -> None:
         """A new token, by its hash."""
-        self._connection.execute(insert(schema.tokens).values(**asdict(token)))
+        self._connection.execute(insert(records.tokens).values(**asdict(token)))
 
     def revoke(self, id: str, wall: float) -> bool:
         """Whether there was such a token to revoke."""
-        changed = update(schema.tokens).where(schema.tokens.c.id == id, schema.tokens.c.revoked.is_(None)).values(revoked=wall)
+        changed = update(records.tokens).where(records.tokens.c.id == id, records.tokens.c.revoked.is_(None)).values(revoked=wall)
         return self._connection.execute(changed).rowcount > 0
 
     def change_role(self, id: str, role: str) -> bool:
         """Whether there was such a token, not revoked, to be good for something else from now on."""
-        changed = update(schema.tokens).where(schema.tokens.c.id == id, schema.tokens.c.revoked.is_(None)).values(role=role)
+        changed = update(records.tokens).where(records.tokens.c.id == id, records.tokens.c.revoked.is_(None)).values(role=role)
         return self._connection.execute(changed).rowcount > 0
 
     def remember(self, key: str, value: Any) -> None:
         """A value of the store itself."""
-        if not self._connection.execute(update(schema.meta).where(schema.meta.c.key == key).values(value=value)).rowcount:
-            self._connection.execute(insert(schema.meta).values(key=key, value=value))
+        if not self._connection.execute(update(records.meta).where(records.meta.c.key == key).values(value=value)).rowcount:
+            self._connection.execute(insert(records.meta).values(key=key, value=value))
 
 
 def number_of(job: str) -> int:

@@ -14,7 +14,7 @@ from gantline.live.watch.slurm_recording import read_recording, record
 from gantline.live.watch.slurm_snapshot import WAITS, watched
 from gantline.live.watch.slurm_state import SlurmJob, SlurmState, read_state
 from gantline.live.watch.watched import ClusterLook, Document
-from gantline.simulator.uncertainty import Uncertainty
+from gantline.models.uncertainty import Uncertainty
 from gantline.traces.files.policies import load_policy
 
 

@@ -19,7 +19,6 @@ from gantline.core.cluster_spec import parse_cluster
 from gantline.core.errors import UsageError
 from gantline.core.json_reader import Reader
 from gantline.core.options import OptionTable, decode_option
-from gantline.engine.assembly.load import can_hold
 from gantline.lab.experiment.advice import Advice
 from gantline.lab.experiment.api import Policies, advise, choices_of
 from gantline.lab.experiment.grid import PolicyChoice
@@ -27,6 +26,7 @@ from gantline.live.watch.watched import ClusterLook, Document, left_out_notes, s
 from gantline.simulator.simulate import with_options
 from gantline.traces.files.clusters import short_form
 from gantline.traces.options import WrittenOption, format_options
+from gantline.traces.to_tables import can_hold
 from gantline.traces.trace import Trace
 
 _WAITING_FROM = 1.0  # seconds: jobs that run have started by then
@@ -107,9 +107,9 @@ class _Reading:
         for entry in runs:
             if self._goes_on(entry):
                 continue
-            way = entry["options"][0]
+            variant = entry["options"][0]
             for host, gpus in self._hosts(entry).items():
-                amounts = {name: float(way.get(name, 0.0)) * (gpus or 1) for name in ("cpus", "memory")}
+                amounts = {name: float(variant.get(name, 0.0)) * (gpus or 1) for name in ("cpus", "memory")}
                 held.setdefault(host, Counter()).update({"gpus": gpus, **amounts})
         nodes = [self._open_part(node, held.get(node["name"], Counter())) for node in self.look.snapshot["cluster"]["nodes"]]
         nodes = [node for node in nodes if node.name not in self.closed and (node.gpus or node.cpus)]
@@ -127,31 +127,34 @@ class _Reading:
         return entry["id"] not in self.unestimated and self.closed.isdisjoint(self._hosts(entry))
 
     def _running(self, entry: Document, cluster: Cluster) -> Document:
-        ways = _ways(entry, cluster)
-        if not self._fits(ways, cluster):  # on nodes with unequal parts, which a trace cannot say
-            ways = [{**way, "nodes": 0} for way in ways]
-        return self._row(entry, ways, 0.0)
+        variants = _variants(entry, cluster)
+        if not self._fits(variants, cluster):  # on nodes with unequal parts, which a trace cannot say
+            variants = [{**variant, "nodes": 0} for variant in variants]
+        return self._row(entry, variants, 0.0)
 
     def _waiting(self, entry: Document, cluster: Cluster) -> Document | None:
         if entry["id"] in self.unestimated:
             self.left_out["wait and have no time limit"] += 1
             return None
-        ways = _ways(entry, cluster)
-        if not self._fits(ways, cluster):
+        variants = _variants(entry, cluster)
+        if not self._fits(variants, cluster):
             self.left_out["ask for more than is open"] += 1
             return None
-        return self._row(entry, ways, _WAITING_FROM)
+        return self._row(entry, variants, _WAITING_FROM)
 
-    def _fits(self, ways: list[Document], cluster: Cluster) -> bool:
-        asked = repr(ways)
+    def _fits(self, variants: list[Document], cluster: Cluster) -> bool:
+        asked = repr(variants)
         if asked not in self.fitting:  # few jobs ask differently
-            table = OptionTable.build([decode_option(Reader(way, "options"), cluster.types) for way in ways])
-            self.fitting[asked] = bool(ways) and bool(can_hold(cluster, table).any())
+            table = OptionTable.build([decode_option(Reader(variant, "options"), cluster.types) for variant in variants])
+            self.fitting[asked] = bool(variants) and bool(can_hold(cluster, table).any())
         return self.fitting[asked]
 
-    def _row(self, entry: Document, ways: list[Document], arrival: float) -> Document:
+    def _row(self, entry: Document, variants: list[Document], arrival: float) -> Document:
         rest = float(entry["estimate"]) - float(entry.get("service", 0.0))
-        written = [WrittenOption(way["type"], way["gpus"], rest, *_beside(way), 0.0, way.get("nodes", 0)) for way in ways]
+        written = [
+            WrittenOption(variant["type"], variant["gpus"], rest, *_host_resources(variant), 0.0, variant.get("nodes", 0))
+            for variant in variants
+        ]
         found = {"job": entry["id"], "arrival": arrival, "gpus": entry["gpus"], "duration": rest, "time_limit": rest}
         known = {"user": entry["user"], "queue": entry["queue"], "priority": self._priority(entry), "options": format_options(written)}
         return {**found, **known, **entry.get("metrics", {})}
@@ -195,16 +198,16 @@ class _Reading:
         return UsageError(what, where=f"--watch {self.look.source}", fix=fix)
 
 
-def _ways(entry: Document, cluster: Cluster) -> list[Document]:
+def _variants(entry: Document, cluster: Cluster) -> list[Document]:
     """The ways to run of a job, on types that are open."""
-    named = [{**way, "type": _type_name(way["type"])} for way in entry["options"]]
-    return [way for way in named if way["type"] in cluster.types]
+    named = [{**variant, "type": _type_name(variant["type"])} for variant in entry["options"]]
+    return [variant for variant in named if variant["type"] in cluster.types]
 
 
-def _beside(way: Document) -> tuple[float, float]:
+def _host_resources(variant: Document) -> tuple[float, float]:
     """CPUs and memory of the whole job, where a look counts them by device."""
-    devices = way["gpus"] or 1
-    return float(way.get("cpus", 0.0)) * devices, float(way.get("memory", 0.0)) * devices
+    devices = variant["gpus"] or 1
+    return float(variant.get("cpus", 0.0)) * devices, float(variant.get("memory", 0.0)) * devices
 
 
 def _type_name(kind: str) -> str:

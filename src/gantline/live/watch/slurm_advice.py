@@ -18,8 +18,8 @@ from gantline.core.snapshot import Snapshot
 from gantline.core.snapshot_json import decode_snapshot
 from gantline.lab.questions.forecast import Setup
 from gantline.live.watch.watched import ClusterLook, Document
+from gantline.models.uncertainty import Uncertainty
 from gantline.simulator.roll_forward import carry_out
-from gantline.simulator.uncertainty import Uncertainty
 from gantline.traces.files.policies import load_policy
 
 _HIGHEST = 4_000_000_000  # of Slurm's 32 bits

@@ -16,10 +16,10 @@ from functools import cached_property
 import numpy as np
 
 from gantline.core.arrays import Floats
+from gantline.lab.questions.newcomers import tell_how_others_come
 from gantline.live.watch.slurm_state import SlurmJob, SlurmNode, SlurmState
 from gantline.live.watch.watched import ClusterLook, Document, left_out_notes
-from gantline.simulator.newcomers import tell_how_others_come
-from gantline.simulator.uncertainty import FEWEST
+from gantline.models.uncertainty import FEWEST
 from gantline.traces.importers.slurm import seconds_of
 
 WAITS = ("PENDING", "REQUEUED")

@@ -1,6 +1,6 @@
 """Links that gangs share, as performance models: `shared-links`, and `link-circles`, its fast stand-in.
 
-What a job sends, and when, are metrics of its trace (`gantline.core.traffic`); which links it crosses follows from
+What a job sends, and when, are metrics of its trace (`gantline.core.topology`); which links it crosses follows from
 where it is placed. `shared-links` divides them by max-min fairness at every instant. Jobs that a plan shifts may slip
 from their offsets, each at a pace of its own (`drift`); the metric `phase_error` says by which part of an iteration.
 Another offset, a whole iteration more for instance, aligns a job anew. `link-circles` looks at each link alone, and a
@@ -20,7 +20,7 @@ import numpy as np
 
 from gantline.core.arrays import Floats
 from gantline.core.errors import UsageError
-from gantline.core.traffic import Traffic
+from gantline.core.topology import Traffic
 from gantline.models.links.link_flows import Flow, iteration_times
 from gantline.models.model import Gangs, Observed, PerformanceModel
 
@@ -103,7 +103,7 @@ def own_phase(row: int) -> float:
     return row * _GOLDEN % 1.0
 
 
-def companies(links: Sequence[tuple[int, ...]]) -> list[list[int]]:
+def link_groups(links: Sequence[tuple[int, ...]]) -> list[list[int]]:
     """Gangs that meet on links, directly or through others, each once and in order; those without a link are left out."""
     parent: dict[int, int] = {}
 
@@ -123,23 +123,23 @@ def companies(links: Sequence[tuple[int, ...]]) -> list[list[int]]:
 
 
 def renumbered(flows: Sequence[Flow], capacity: Sequence[float]) -> tuple[tuple[Flow, ...], tuple[float, ...]]:
-    """The same flows over no links but theirs, numbered from zero: equal companies anywhere are one question."""
+    """The same flows over no links but theirs, numbered from zero: equal groups anywhere are one question."""
     used = sorted({link for flow in flows for link in flow.links})
     number = {link: k for k, link in enumerate(used)}
     return tuple(flow._replace(links=tuple(number[link] for link in flow.links)) for flow in flows), tuple(capacity[link] for link in used)
 
 
 def slowdowns(gangs: Gangs, times: Times, slipped: Floats | None = None) -> Floats:
-    """How many times longer an iteration takes each gang than alone, by how long it takes the companies they are in.
+    """How many times longer an iteration takes each gang than alone, by how long it takes the groups they are in.
 
     `slipped`: the part of an iteration by which each has slipped from its offset.
     """
     traffic = Traffic.read(gangs._metric, gangs.rows)
     crossed = [links if known else () for links, known in zip(gangs.links, traffic.known.tolist())]
     capacity, slow = [link.bandwidth for link in gangs.cluster.links], np.ones(len(gangs))
-    for company in companies(crossed):
-        flows = [_flow(gangs, traffic, at, crossed[at], 0.0 if slipped is None else float(slipped[at])) for at in company]
-        slow[company] = times(*renumbered(flows, capacity)) / traffic.iteration[company]
+    for link_group in link_groups(crossed):
+        flows = [_flow(gangs, traffic, at, crossed[at], 0.0 if slipped is None else float(slipped[at])) for at in link_group]
+        slow[link_group] = times(*renumbered(flows, capacity)) / traffic.iteration[link_group]
     return slow
 
 

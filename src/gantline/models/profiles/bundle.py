@@ -16,8 +16,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from gantline.core.errors import NotFoundError, UsageError, near
-from gantline.core.estimates import Estimate, Source
 from gantline.core.json_reader import Reader
+from gantline.core.policy import Estimate, Source
 from gantline.models.sharing.throughput_table import ThroughputTable
 
 #: 97.5 % quantiles of Student's t by degrees of freedom; from eleven on the last one serves
@@ -89,13 +89,13 @@ def two_points(notes: Sequence[tuple[float, int]], steps: int, total: float) -> 
 FORMAT = "gantline-profiles/1"
 _ALONE = ("type", "gpus", "startup", "seconds", "low", "high", "leave", "resume", "crowded", "together", "samples", "runs", "source")
 SpeedSource = Literal["measured", "estimated"]
-Seat = tuple[str, int]  # device type and number of devices
+DeviceCount = tuple[str, int]  # device type and number of devices
 SAMPLED = ("start", "leave", "resume", "speed")  # what single measurements are kept of
 
 
 @dataclass(frozen=True, slots=True)
 class Speed:
-    """How fast a job goes on a seat; runs are (steps, seconds)."""
+    """How fast a job goes on so many devices of a type; runs are (steps, seconds)."""
 
     line: SampledLine
     runs: tuple[tuple[float, float], ...] = ()
@@ -118,10 +118,6 @@ class Speed:
         """Seconds that a job takes which resumes with nothing left to do."""
         return self.line.startup if self.resume is None else self.resume + (self.leave or 0.0)
 
-    def beside(self, busy: float) -> float:
-        """Steps per second while this part of the other devices of its node is busy."""
-        return self.line.rate * (1.0 - (1.0 - self.crowded) * busy)
-
 
 @dataclass(frozen=True, slots=True)
 class Pairing:
@@ -139,14 +135,16 @@ class Profile:
     command: tuple[str, ...] = ()  # how its short runs were made; {steps} stands for their length
     steps: float = 0.0  # of the whole job, where that is known
     family: str = ""  # jobs of one family are taken to be similar
-    alone: Mapping[Seat, Speed] = field(default_factory=dict)
+    alone: Mapping[DeviceCount, Speed] = field(default_factory=dict)
     pairs: Mapping[tuple[str, int, str], Pairing] = field(default_factory=dict)  # (type, devices, the other's name)
 
-    def whole(self, seat: Seat, steps: float | None = None) -> Estimate:
-        """The time of the whole job on a seat."""
-        if seat not in self.alone:
-            raise NotFoundError(f"'{self.name}' was not measured on {seat[1]} x {seat[0]}", where="profile", fix="gantline profile run")
-        return self.alone[seat].line.whole(self.steps if steps is None else steps)
+    def whole(self, device_count: DeviceCount, steps: float | None = None) -> Estimate:
+        """The time of the whole job on so many devices."""
+        if device_count not in self.alone:
+            raise NotFoundError(
+                f"'{self.name}' was not measured on {device_count[1]} x {device_count[0]}", where="profile", fix="gantline profile run"
+            )
+        return self.alone[device_count].line.whole(self.steps if steps is None else steps)
 
 
 @dataclass(frozen=True)
@@ -164,9 +162,9 @@ class Bundle:
         return self.jobs[name]
 
     @property
-    def seats(self) -> list[Seat]:
-        """All seats that anything was measured on, in order of appearance."""
-        return list(dict.fromkeys(seat for job in self.jobs.values() for seat in job.alone))
+    def device_counts(self) -> list[DeviceCount]:
+        """All counts of devices that anything was measured on, in order of appearance."""
+        return list(dict.fromkeys(device_count for job in self.jobs.values() for device_count in job.alone))
 
     def with_profile(self, profile: Profile) -> Bundle:
         """The same with one profile more, or another one of that name."""

@@ -27,7 +27,7 @@ class TrialLife:
     together: float = 0.0  # how much longer a start took for each other device on which one began at the same time
 
 
-def fit_company(lives: Sequence[TrialLife]) -> Speed:
+def fit_colocation(lives: Sequence[TrialLife]) -> Speed:
     """The speed falls linearly with the part of the other devices that is busy, or not at all; everything else is a mean with its samples.
 
     A job that ends saves and leaves as one that is stopped does. That is part of its start, because it ends once, however often it is
@@ -38,7 +38,7 @@ def fit_company(lives: Sequence[TrialLife]) -> Speed:
         raise UsageError("no step was seen", where="profile", fix="watch the job for longer")
     busy, speed = seen.T
     slope, alone = map(float, np.polyfit(busy, speed, 1)) if len(set(busy.tolist())) > 1 else (0.0, 0.0)
-    if slope >= 0.0:  # company makes nothing faster: what looks like it is chance
+    if slope >= 0.0:  # neighbours make nothing faster: what looks like it is chance
         slope, alone = 0.0, float(speed.mean())
     if not (alone > 0.0 and alone + slope > 0.0):
         raise UsageError("its speeds beside others do not lie on a line above zero", where="profile", fix="watch the job for longer")

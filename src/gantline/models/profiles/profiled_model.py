@@ -42,7 +42,7 @@ class ProfiledModel(PerformanceModel):
     def rates(self, gangs: Gangs) -> tuple[Floats, Floats]:
         """As measured beside as many others of the node; in the run of a draw each job has a speed of its own."""
         rate, until = super().rates(gangs)
-        speeds = [self._speed(model, gangs.cluster.types[int(kind)], int(gpus)) for model, kind, gpus in _seats(gangs)]
+        speeds = [self._speed(model, gangs.cluster.types[int(kind)], int(gpus)) for model, kind, gpus in _models_and_devices(gangs)]
         if any(speed is not None and speed.crowded != 1.0 for speed in speeds):
             rate *= [1.0 if speed is None else 1.0 - (1.0 - speed.crowded) * busy for speed, busy in zip(speeds, gangs.busy_beside)]
         if self.draw is not None:
@@ -51,8 +51,8 @@ class ProfiledModel(PerformanceModel):
 
     def cost(self, gangs: Gangs) -> Floats:
         """What a start takes, wherever that was measured; gangs that start at once delay each other."""
-        cost, beside = np.full(len(gangs), np.nan), _starting_beside(gangs)
-        for at, ((model, kind, gpus), act) in enumerate(zip(_seats(gangs), gangs.act)):
+        cost, together = np.full(len(gangs), np.nan), _starting_together(gangs)
+        for at, ((model, kind, gpus), act) in enumerate(zip(_models_and_devices(gangs), gangs.act)):
             speed = self._speed(model, gangs.cluster.types[int(kind)], int(gpus))
             if speed is None or act == Act.SWITCH:
                 continue
@@ -60,7 +60,7 @@ class ProfiledModel(PerformanceModel):
             seconds = speed.line.startup if first else speed.resume or 0.0
             what, occasion = ("start", ()) if act == Act.START else ("resume", (gangs.now,))
             seconds *= self._factor(what, model, speed, gangs.jobs[at], *occasion)
-            cost[at] = self.added + seconds + speed.together * beside[at]
+            cost[at] = self.added + seconds + speed.together * together[at]
         return cost
 
     def leave(self, job: str, model: str, type: str, gpus: int, now: float) -> float:
@@ -98,7 +98,7 @@ class ProfiledModel(PerformanceModel):
         return self._drawn.factor(what, model, speed.lives, *occasion)
 
 
-def _starting_beside(gangs: Gangs) -> list[int]:
+def _starting_together(gangs: Gangs) -> list[int]:
     """For each gang, other devices of its nodes on which one of these begins at this instant."""
     nodes = [gangs.cluster.device_node[list(gangs.devices(at))] for at in range(len(gangs))]
     begins = [act != Act.SWITCH for act in gangs.act]
@@ -106,7 +106,7 @@ def _starting_beside(gangs: Gangs) -> list[int]:
     return [sum(started[one] for one in set(node.tolist())) - begin * len(node) for node, begin in zip(nodes, begins)]
 
 
-def _seats(gangs: Gangs) -> zip[tuple[str, int, int]]:
+def _models_and_devices(gangs: Gangs) -> zip[tuple[str, int, int]]:
     return zip(gangs.models, gangs.type, gangs.gpus)
 
 
@@ -115,7 +115,7 @@ def _seats(gangs: Gangs) -> zip[tuple[str, int, int]]:
 # A bootstrap in two steps. A profile is the mean of a few measurements: each draw takes the mean of as many that are
 # picked anew, with replacement, once per kind of job. Then every start, stop, resume and run of a job is picked by
 # itself. A kind was measured once or twice only, so measurements are pooled: of starts, stops and resumes over the
-# mean of all kinds on the same seat, which counts differences between kinds as chance and errs on the wide side.
+# mean of all kinds on the same devices, which counts differences between kinds as chance and errs on the wide side.
 # Speeds are pooled over the mean of their kind, where whole jobs have shown them (`Bundle.lives`); else over the
 # fitted speed, which differs less: it was watched for seconds, beside the same neighbours.
 
@@ -132,9 +132,14 @@ class DrawnTimes:
     def of(cls, bundle: Bundle, draw: int) -> DrawnTimes:
         """From all that a bundle has of each."""
         pooled: dict[str, list[float]] = {what: [] for what in SAMPLED}
-        for seat in bundle.seats:
+        for device_count in bundle.device_counts:
             for what in SAMPLED:
-                seen = [one for job in bundle.jobs.values() if seat in job.alone for one in job.alone[seat].samples.get(what, ())]
+                seen = [
+                    one
+                    for job in bundle.jobs.values()
+                    if device_count in job.alone
+                    for one in job.alone[device_count].samples.get(what, ())
+                ]
                 mean = 1.0 if what == "speed" or not seen else fmean(seen)
                 pooled[what] += [one / mean for one in seen if mean > 0.0]
         if bundle.lives:

@@ -1,7 +1,7 @@
 """Speeds that were not measured, estimated from those that were.
 
 A job that was measured somewhere is placed elsewhere by how others differ between the two: seconds per step are completed as a thin matrix
-of jobs x seats on a logarithmic scale. A job that was measured nowhere is taken for the mean of its family. Ranges come from
+of jobs x device counts on a logarithmic scale. A job that was measured nowhere is taken for the mean of its family. Ranges come from
 leaving each measured entry out in turn: that is how far such an estimate has been off.
 """
 
@@ -12,7 +12,7 @@ from dataclasses import replace
 import numpy as np
 
 from gantline.core.arrays import Bools, Floats
-from gantline.models.profiles.bundle import Bundle, Pairing, Profile, SampledLine, Seat, Speed, fit_line
+from gantline.models.profiles.bundle import Bundle, DeviceCount, Pairing, Profile, SampledLine, Speed, fit_line
 from gantline.models.sharing.matrix_completion import complete
 
 _UNKNOWN_FACTOR = 4.0  # where nothing can be left out to learn from
@@ -23,8 +23,8 @@ def refit(bundle: Bundle) -> Bundle:
     jobs = {}
     for name, job in bundle.jobs.items():
         alone = {
-            seat: replace(speed, line=fit_line(speed.runs)) if speed.runs else speed
-            for seat, speed in job.alone.items()
+            device_count: replace(speed, line=fit_line(speed.runs)) if speed.runs else speed
+            for device_count, speed in job.alone.items()
             if speed.source == "measured"
         }
         pairs = {key: pairing for key, pairing in job.pairs.items() if pairing.source == "measured"}
@@ -34,14 +34,14 @@ def refit(bundle: Bundle) -> Bundle:
 
 def estimate_unmeasured(bundle: Bundle) -> Bundle:
     """The bundle with an estimate in every gap that anything is known about."""
-    names, seats = list(bundle.jobs), bundle.seats
-    if not names or not seats:
+    names, device_counts = list(bundle.jobs), bundle.device_counts
+    if not names or not device_counts:
         return bundle
-    table = np.full((len(names), len(seats)), np.nan)
+    table = np.full((len(names), len(device_counts)), np.nan)
     for i, name in enumerate(names):
-        for seat, speed in bundle.jobs[name].alone.items():
+        for device_count, speed in bundle.jobs[name].alone.items():
             if speed.source == "measured":
-                table[i, seats.index(seat)] = np.log(speed.line.seconds)
+                table[i, device_counts.index(device_count)] = np.log(speed.line.seconds)
     known = ~np.isnan(table)
     if not known.any():
         return bundle
@@ -50,28 +50,28 @@ def estimate_unmeasured(bundle: Bundle) -> Bundle:
     for i, name in enumerate(names):
         job, alone = bundle.jobs[name], {}
         family = [k for k, other in enumerate(names) if job.family and bundle.jobs[other].family == job.family and known[k].any()]
-        for j, seat in enumerate(seats):
+        for j, device_count in enumerate(device_counts):
             if known[i, j]:
-                alone[seat] = job.alone[seat]
+                alone[device_count] = job.alone[device_count]
             elif known[i].any():
-                alone[seat] = _guessed(bundle, seat, float(np.exp(guess[i, j])), factor, factor)
+                alone[device_count] = _guessed(bundle, device_count, float(np.exp(guess[i, j])), factor, factor)
             elif family:
                 likes = np.exp(guess[family, j])
                 middle = float(np.exp(np.log(likes).mean()))
-                alone[seat] = _guessed(bundle, seat, middle, factor * middle / likes.min(), factor * likes.max() / middle)
+                alone[device_count] = _guessed(bundle, device_count, middle, factor * middle / likes.min(), factor * likes.max() / middle)
         jobs[name] = replace(job, alone=alone)
     return _with_pairs(replace(bundle, jobs=jobs))
 
 
-def _guessed(bundle: Bundle, seat: Seat, seconds: float, below: float, above: float) -> Speed:
-    """An estimate of seconds per step; a start takes what starts on that seat take in the middle."""
-    starts = [job.alone[seat].line.startup for job in bundle.jobs.values() if seat in job.alone]
+def _guessed(bundle: Bundle, device_count: DeviceCount, seconds: float, below: float, above: float) -> Speed:
+    """An estimate of seconds per step; a start takes what starts there take in the middle."""
+    starts = [job.alone[device_count].line.startup for job in bundle.jobs.values() if device_count in job.alone]
     startup = float(np.median(starts)) if starts else 0.0
     return Speed(SampledLine(startup, seconds, seconds / below, seconds * above), (), "estimated")
 
 
 def _additive(table: Floats, known: Bools) -> Floats:
-    """A job's own pace plus a seat's, by alternating means; the matrix of rank one on the logarithmic scale."""
+    """A job's own pace plus a device count's, by alternating means; the matrix of rank one on the logarithmic scale."""
     filled = np.where(known, table, 0.0)
     rows, columns = np.zeros(table.shape[0]), np.zeros(table.shape[1])
     for _ in range(200):
@@ -92,10 +92,10 @@ def _usual_factor(table: Floats, known: Bools) -> float:
 
 
 def _with_pairs(bundle: Bundle) -> Bundle:
-    """Ratios of pairs that were not measured, completed per seat from those that were."""
+    """Ratios of pairs that were not measured, completed per device count from those that were."""
     names = list(bundle.jobs)
     found: dict[str, Profile] = dict(bundle.jobs)
-    for kind, size in bundle.seats:
+    for kind, size in bundle.device_counts:
         ratio = np.full((len(names), len(names)), np.nan)
         for i, name in enumerate(names):
             for (at, gpus, other), pairing in bundle.jobs[name].pairs.items():

@@ -43,20 +43,20 @@ class DeviceContention(PerformanceModel):
     def _slowdown(self, gangs: Gangs) -> tuple[Floats, Floats]:
         """How much slower gangs are than their fractions say, by the device on which most is asked for; and until when."""
         slowdown, until = np.ones(len(gangs)), np.full(len(gangs), np.inf)
-        company, shared = gangs.company, gangs.shared
+        sharers, shared = gangs.sharers, gangs.shared
         if not shared.any():
             return slowdown, until
-        (own, holds), (theirs, theirs_hold) = _use(gangs, gangs.rows), _use(gangs, company.row)
-        asked = (own * gangs.fraction)[company.gang]
-        np.add.at(asked, company.place, theirs * gangs.fraction_of(company.row))
+        (own, holds), (theirs, theirs_hold) = _use(gangs, gangs.rows), _use(gangs, sharers.row)
+        asked = (own * gangs.fraction)[sharers.gang]
+        np.add.at(asked, sharers.place, theirs * gangs.fraction_of(sharers.row))
         most = np.zeros(len(gangs))
-        np.maximum.at(most, company.gang, asked)
+        np.maximum.at(most, sharers.gang, asked)
         until[shared] = holds[shared]
-        np.minimum.at(until, company.crowded, theirs_hold)
+        np.minimum.at(until, sharers.crowded, theirs_hold)
         excess = np.maximum(0.0, most - 1.0)
         need = gangs.metric(NEED)
         outside = np.maximum(0.0, 1.0 - np.divide(gangs.memory_cap, need, out=np.ones(len(gangs)), where=need > 0.0))
-        crowded = np.bincount(company.crowded, minlength=len(gangs)) > 0
+        crowded = np.bincount(sharers.crowded, minlength=len(gangs)) > 0
         found = (1.0 + self.rest * crowded + self.blocking * excess) * (1.0 + self.spill * outside)
         slowdown[shared] = found[shared]
         return slowdown, until

@@ -43,10 +43,10 @@ class StageCycles(PerformanceModel):
         if gangs.shared.any():
             times = np.column_stack([gangs.metric(name) for name in STAGES]).tolist()
             step = gangs.metric(ITERATION)
-            for company in _companies(gangs):
-                stages = [Stages(*times[at]) for at in company]
-                if len(company) > 1 and all(map(usable, stages)) and (step[company] > 0.0).all():
-                    rate[company] = gangs.alone[company] * np.minimum(step[company] / self.period(stages), 1.0)
+            for together in _gangs_that_share(gangs):
+                stages = [Stages(*times[at]) for at in together]
+                if len(together) > 1 and all(map(usable, stages)) and (step[together] > 0.0).all():
+                    rate[together] = gangs.alone[together] * np.minimum(step[together] / self.period(stages), 1.0)
         return rate, np.full(len(gangs), np.inf)
 
     def period(self, stages: list[Stages]) -> float:
@@ -55,13 +55,13 @@ class StageCycles(PerformanceModel):
         return sum(cycle_period(each) * self.disturbed[len(each) - 1] for each in fours)
 
 
-def _companies(gangs: Gangs) -> Iterator[list[int]]:
+def _gangs_that_share(gangs: Gangs) -> Iterator[list[int]]:
     """Places of gangs that are on the same devices, in the order of their offsets."""
-    company, found = gangs.company, dict[bytes, list[int]]()
-    bounds = np.searchsorted(company.gang, np.arange(len(gangs) + 1)).tolist()
+    sharers, found = gangs.sharers, dict[bytes, list[int]]()
+    bounds = np.searchsorted(sharers.gang, np.arange(len(gangs) + 1)).tolist()
     for at in np.argsort(gangs.place, kind="stable").tolist():
         if gangs.shared[at]:
-            found.setdefault(company.device[bounds[at] : bounds[at + 1]].tobytes(), []).append(at)
+            found.setdefault(sharers.device[bounds[at] : bounds[at + 1]].tobytes(), []).append(at)
     yield from found.values()
 
 

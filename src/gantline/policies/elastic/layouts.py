@@ -17,12 +17,11 @@ import numpy as np
 
 from gantline.core.arrays import Bools, Ints
 from gantline.core.columns import Option
-from gantline.core.constraints import param
 from gantline.core.jit import kernel
-from gantline.core.policy import Policy
+from gantline.core.policy import Policy, param
 from gantline.core.snapshot import Snapshot
 from gantline.policies.elastic.packing import defragment, fits_buddies, pack, place_buddies, rearrange
-from gantline.policies.elastic.pools import Pool, SeatsOf, free_or_held_by
+from gantline.policies.elastic.pools import DevicesOf, Pool, free_or_held_by
 
 NamedDevices = dict[int, tuple[int, ...]]  # job -> devices in rank order
 
@@ -257,9 +256,9 @@ class LaysOut(Policy):
     move_cost: str = field(default="auto", kw_only=True, metadata=param(MOVE_COST, one_of=("auto",), low=0.0, finite=True, unit="seconds"))
 
     @property
-    def seats(self) -> SeatsOf | None:
+    def devices_of(self) -> DevicesOf | None:
         """What finds the devices of gangs that change or move; None: the engine."""
-        return None if self.layout == "engine" else self._seats
+        return None if self.layout == "engine" else self._devices_of
 
-    def _seats(self, pool: Pool, grants: Ints) -> NamedDevices:
+    def _devices_of(self, pool: Pool, grants: Ints) -> NamedDevices:
         return TypeLayout(pool.snapshot, pool.kind, pool.jobs, grants).devices(self.layout, self.move_cost)

@@ -17,8 +17,8 @@ from typing import ClassVar
 import numpy as np
 
 from gantline.core.arrays import Floats, Ints
-from gantline.core.constraints import param
 from gantline.core.plan import Plan
+from gantline.core.policy import param
 from gantline.core.snapshot import Snapshot
 from gantline.policies.elastic.layouts import LaysOut
 from gantline.policies.elastic.pools import RATE_LIMIT, Curves, Pool, plan_of, share_again
@@ -133,7 +133,7 @@ class SharesOut(LaysOut):
         found = share_again(
             snapshot, snapshot.memory or {}, [], lambda pool: worth_it(pool, self.share(pool), self.resize_cost), self.rate_limit
         )
-        return plan_of(snapshot, found.shares, self.seats, valid_until=found.until, memory=found.memory)
+        return plan_of(snapshot, found.shares, self.devices_of, valid_until=found.until, memory=found.memory)
 
 
 @dataclass(frozen=True)

@@ -213,7 +213,7 @@ def _mark_possible(first: Ints, count: Ints, OI: Ints, capacity: Ints, possible:
                 possible[i, OI[Option.TYPE, o]] = True
 
 
-SeatsOf = Callable[[Pool, Ints], dict[int, tuple[int, ...]]]
+DevicesOf = Callable[[Pool, Ints], dict[int, tuple[int, ...]]]
 
 
 @dataclass(frozen=True)
@@ -257,17 +257,17 @@ def _given_before(memory: dict[str, Any], snapshot: Snapshot, found: list[Pool])
     return None if any(grants.sum() > pool.capacity for pool, grants in given) else given
 
 
-def plan_of(snapshot: Snapshot, shared: Sequence[tuple[Pool, Ints]], seats: SeatsOf | None = None, **rest: Any) -> Plan:
+def plan_of(snapshot: Snapshot, shared: Sequence[tuple[Pool, Ints]], devices_of: DevicesOf | None = None, **rest: Any) -> Plan:
     """The plan in which the jobs of each pool get so many devices; jobs that want none run as they ask.
 
-    `seats` may name the devices of some jobs of a pool, by their place there; the engine places the others.
+    `devices_of` may name the devices of some jobs of a pool, by their place there; the engine places the others.
     """
     job: list[Any] = [np.flatnonzero(snapshot.jobs.gpus == 0)]
     option, gpus, kind = [np.zeros(len(job[0]), np.int64)], [np.full(len(job[0]), -1)], [np.full(len(job[0]), -1)]
     devices: list[tuple[int, ...]] = [()] * len(job[0])
     for pool, grants in shared:
-        some = _in_turn(pool, grants, largest_first=seats is not None)
-        named = {} if seats is None else seats(pool, grants)
+        some = _in_turn(pool, grants, largest_first=devices_of is not None)
+        named = {} if devices_of is None else devices_of(pool, grants)
         devices += [named.get(place, ()) for place in some.tolist()]
         job.append(pool.jobs[some])
         gpus.append(grants[some])

@@ -57,7 +57,7 @@ class DeviceRule:
     """Base of placement rules in Python. Subclasses are frozen dataclasses; they keep nothing but their parameters."""
 
     sticky: ClassVar[bool] = True
-    """Gangs that run stay where they are; else all gangs are seated anew at every decision, at the price of a move."""
+    """Gangs that run stay where they are; else all gangs are placed anew at every decision, at the price of a move."""
     together: ClassVar[bool] = False
     """It never spreads a gang that one node has room for."""
     ordered: ClassVar[bool] = False
@@ -77,7 +77,7 @@ class DeviceRule:
         return self
 
     def turn(self, gang: GangRequest) -> Any:
-        """Gangs are seated in the order of this, equal ones in the order of arrival."""
+        """Gangs are placed in the order of this, equal ones in the order of arrival."""
         return 0
 
 

@@ -80,9 +80,9 @@ def largest_node(NI: Ints, kind: int) -> int:
 
 
 @kernel
-def tightest(supply: Supply, need: int, seats: NodeCounts, used: int) -> int:
-    """The node that fits with least to spare and is not among the first `used` seats; -1: none."""
-    NI, nodes = supply.NI, seats.nodes
+def tightest(supply: Supply, need: int, chosen: NodeCounts, used: int) -> int:
+    """The node that fits with least to spare and is not among the first `used` chosen; -1: none."""
+    NI, nodes = supply.NI, chosen.nodes
     best, best_room = -1, 1 << 60
     for node in range(NI.shape[1]):
         have = room(supply, node)
@@ -99,9 +99,9 @@ def tightest(supply: Supply, need: int, seats: NodeCounts, used: int) -> int:
 
 
 @kernel
-def _whole_nodes(supply: Supply, need: int, whole: bool, largest: int, seats: NodeCounts) -> int:
+def _whole_nodes(supply: Supply, need: int, whole: bool, largest: int, chosen: NodeCounts) -> int:
     """Idle nodes, and for the rest of the gang either one more idle node or the tightest fit."""
-    NI, nodes, counts = supply.NI, seats.nodes, seats.counts
+    NI, nodes, counts = supply.NI, chosen.nodes, chosen.counts
     used = 0
     left = need
     for node in range(NI.shape[1]):
@@ -116,7 +116,7 @@ def _whole_nodes(supply: Supply, need: int, whole: bool, largest: int, seats: No
             return used
     if whole:
         return 0
-    best = tightest(supply, left, seats, used)
+    best = tightest(supply, left, chosen, used)
     if best < 0 or left > largest:
         return 0
     nodes[used] = best
@@ -125,13 +125,13 @@ def _whole_nodes(supply: Supply, need: int, whole: bool, largest: int, seats: No
 
 
 @kernel
-def by_room(supply: Supply, need: int, emptiest: bool, seats: NodeCounts) -> int:
+def by_room(supply: Supply, need: int, emptiest: bool, chosen: NodeCounts) -> int:
     """Nodes by room: the emptiest first spans the fewest nodes, the fullest first fills the gaps."""
-    NI, nodes, counts = supply.NI, seats.nodes, seats.counts
+    NI, nodes, counts = supply.NI, chosen.nodes, chosen.counts
     used = 0
     while need > 0:
         if emptiest and used > 0:
-            last = tightest(supply, need, seats, used)
+            last = tightest(supply, need, chosen, used)
             if last >= 0:
                 nodes[used] = last
                 counts[used] = need
@@ -157,13 +157,13 @@ def by_room(supply: Supply, need: int, emptiest: bool, seats: NodeCounts) -> int
 
 
 @kernel
-def _few_nodes(supply: Supply, need: int, whole: bool, largest: int, split: bool, seats: NodeCounts) -> int:
+def _few_nodes(supply: Supply, need: int, whole: bool, largest: int, split: bool, chosen: NodeCounts) -> int:
     """More than one node: whole idle ones for a gang that is larger than any; where it may be `split`, else the fewest."""
     used = 0
     if need > largest:
-        used = _whole_nodes(supply, need, whole, largest, seats)
+        used = _whole_nodes(supply, need, whole, largest, chosen)
     if used == 0 and split:
-        return by_room(supply, need, True, seats)
+        return by_room(supply, need, True, chosen)
     return used
 
 
@@ -203,7 +203,7 @@ def _next_rack(supply: Supply, sign: int, before: int, rack: int) -> tuple[int, 
 
 
 @kernel
-def _few_racks(supply: Supply, need: int, whole: bool, largest: int, split: bool, seats: NodeCounts) -> int:
+def _few_racks(supply: Supply, need: int, whole: bool, largest: int, split: bool, chosen: NodeCounts) -> int:
     """The same in one rack, the tightest first; else in two, three, ... of those with most room. Hides the others meanwhile."""
     NI = supply.NI
     used = 0
@@ -221,19 +221,19 @@ def _few_racks(supply: Supply, need: int, whole: bool, largest: int, split: bool
             _show(NI, rack, True)
             have += sign * key
             if have >= need:
-                used = _few_nodes(supply, need, whole, largest, split, seats)
+                used = _few_nodes(supply, need, whole, largest, split, chosen)
     _show(NI, -1, True)
     return used
 
 
 @kernel
-def consolidated(supply: Supply, need: int, whole: bool, split: bool, seats: NodeCounts) -> int:
+def consolidated(supply: Supply, need: int, whole: bool, split: bool, chosen: NodeCounts) -> int:
     """The tightest node that holds it; a gang larger than any node, or one that may be `split`, is on few nodes of few racks."""
     NI = supply.NI
-    best = tightest(supply, need, seats, 0)
+    best = tightest(supply, need, chosen, 0)
     if best >= 0:
-        seats.nodes[0] = best
-        seats.counts[0] = need
+        chosen.nodes[0] = best
+        chosen.counts[0] = need
         return 1
     largest = largest_node(NI, supply.kind)
     if largest == 0 or (need <= largest and not split):
@@ -242,8 +242,8 @@ def consolidated(supply: Supply, need: int, whole: bool, split: bool, seats: Nod
     for node in range(NI.shape[1]):
         racks = racks or NI[Node.RACK, node] != NI[Node.RACK, 0]
     if racks:
-        return _few_racks(supply, need, whole, largest, split, seats)
-    return _few_nodes(supply, need, whole, largest, split, seats)
+        return _few_racks(supply, need, whole, largest, split, chosen)
+    return _few_nodes(supply, need, whole, largest, split, chosen)
 
 
 FIRST_FREE = 0
@@ -273,8 +273,8 @@ def mix(word: int) -> int:
 
 
 @kernel
-def _first_free(supply: Supply, need: int, seats: NodeCounts) -> int:
-    NI, nodes, counts = supply.NI, seats.nodes, seats.counts
+def _first_free(supply: Supply, need: int, chosen: NodeCounts) -> int:
+    NI, nodes, counts = supply.NI, chosen.nodes, chosen.counts
     used = 0
     for node in range(NI.shape[1]):
         have = room(supply, node)
@@ -289,8 +289,8 @@ def _first_free(supply: Supply, need: int, seats: NodeCounts) -> int:
 
 
 @kernel
-def _random(supply: Supply, need: int, seed: int, seats: NodeCounts) -> int:
-    NI, nodes, counts = supply.NI, seats.nodes, seats.counts
+def _random(supply: Supply, need: int, seed: int, chosen: NodeCounts) -> int:
+    NI, nodes, counts = supply.NI, chosen.nodes, chosen.counts
     total = 0
     for node in range(NI.shape[1]):
         total += room(supply, node)
@@ -315,8 +315,8 @@ def _random(supply: Supply, need: int, seed: int, seats: NodeCounts) -> int:
 
 
 @kernel
-def _first_node(supply: Supply, need: int, seats: NodeCounts) -> int:
-    NI, nodes, counts = supply.NI, seats.nodes, seats.counts
+def _first_node(supply: Supply, need: int, chosen: NodeCounts) -> int:
+    NI, nodes, counts = supply.NI, chosen.nodes, chosen.counts
     used, largest = 0, largest_node(NI, supply.kind)
     for node in range(NI.shape[1]):  # whole nodes first, while the gang is larger than one
         if need < largest or largest == 0:
@@ -343,22 +343,22 @@ def _first_node(supply: Supply, need: int, seats: NodeCounts) -> int:
 
 
 @kernel
-def _even(supply: Supply, need: int, spread: int, seats: NodeCounts) -> int:
+def _even(supply: Supply, need: int, spread: int, chosen: NodeCounts) -> int:
     """Exactly `spread` nodes with an equal part on each (Sia's configurations), the first ones with one more where that cannot be."""
     if need < spread:
         return 0
     for used in range(spread):
         part = need // spread + (1 if used < need % spread else 0)
-        best = tightest(supply, part, seats, used)
+        best = tightest(supply, part, chosen, used)
         if best < 0:
             return 0
-        seats.nodes[used] = best
-        seats.counts[used] = part
+        chosen.nodes[used] = best
+        chosen.counts[used] = part
     return spread
 
 
 @kernel
-def choose_first_free(supply: Supply, need: int, spread: int, seats: NodeCounts) -> int:
+def choose_first_free(supply: Supply, need: int, spread: int, chosen: NodeCounts) -> int:
     """`choose` by the rule first-free: what does not need the other rules is compiled without them."""
     if need == 0:  # CPUs only: the first node with room
         NF, NI = supply.NF, supply.NI
@@ -366,24 +366,24 @@ def choose_first_free(supply: Supply, need: int, spread: int, seats: NodeCounts)
             usable = NI[Node.TYPE, node] == supply.kind and NI[Node.UP, node] == 1
             enough = NF[Node.CPUS, node] + 1e-9 >= supply.cpus and NF[Node.MEMORY, node] + 1e-9 >= supply.memory
             if usable and enough and NF[Node.STORAGE, node] + 1e-9 >= supply.storage:
-                seats.nodes[0] = node
-                seats.counts[0] = 0
+                chosen.nodes[0] = node
+                chosen.counts[0] = 0
                 return 1
         return 0
     if spread > 0:
-        return _even(supply, need, spread, seats)
-    return _first_free(supply, need, seats)
+        return _even(supply, need, spread, chosen)
+    return _first_free(supply, need, chosen)
 
 
 @kernel
-def choose(supply: Supply, need: int, spread: int, manner: Picking, seats: NodeCounts) -> int:
-    """Fill the seats; how many nodes the gang spans, 0: it does not fit. `spread`: it must be so many; 0: as the rule says."""
+def choose(supply: Supply, need: int, spread: int, manner: Picking, chosen: NodeCounts) -> int:
+    """Choose nodes; how many nodes the gang spans, 0: it does not fit. `spread`: it must be so many; 0: as the rule says."""
     if need == 0 or spread > 0 or manner.rule == FIRST_FREE:
-        return choose_first_free(supply, need, spread, seats)
+        return choose_first_free(supply, need, spread, chosen)
     if manner.rule == RANDOM:
-        return _random(supply, need, manner.seed, seats)
+        return _random(supply, need, manner.seed, chosen)
     if manner.rule == FIRST_NODE:
-        return _first_node(supply, need, seats)
+        return _first_node(supply, need, chosen)
     if manner.rule == SKEW and not manner.sensitive:
-        return by_room(supply, need, False, seats)
-    return consolidated(supply, need, manner.whole, manner.rule == PREFERRED, seats)
+        return by_room(supply, need, False, chosen)
+    return consolidated(supply, need, manner.whole, manner.rule == PREFERRED, chosen)

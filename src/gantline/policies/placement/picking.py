@@ -1,6 +1,6 @@
 """Our placement rules that pick single devices: packed, PM-First, PAL (SC 2024, section III), and by bandwidth.
 
-By default all gangs are seated anew at every decision, as the authors of PAL do; a name that ends in `-sticky` leaves
+By default all gangs are placed anew at every decision, as the authors of PAL do; a name that ends in `-sticky` leaves
 gangs that run where they are. A device's *bin* is a factor that stands for devices of about the same speed. The
 functions look at the free devices (numbers in rising order), change nothing, and answer with the devices in order of
 choice, or None where there are too few.
@@ -55,39 +55,39 @@ def by_node(free: Sequence[int], node: Sequence[int]) -> dict[int, Devices]:
     return found
 
 
-def pm_first(free: Sequence[int], count: int, seats: DeviceBins) -> Devices | None:
+def pm_first(free: Sequence[int], count: int, device_bins: DeviceBins) -> Devices | None:
     """The fastest bins first, whatever their nodes; inside a bin, nodes with a number of such devices nearest to the gang's size."""
     if len(free) < count:
         return None
     alike: dict[tuple[int, float], int] = {}
     for device in free:
-        group = (seats.node[device], seats.bin[device])
+        group = (device_bins.node[device], device_bins.bin[device])
         alike[group] = alike.get(group, 0) + 1
-    return sorted(free, key=lambda d: (seats.bin[d], abs(alike[seats.node[d], seats.bin[d]] - count)))[:count]
+    return sorted(free, key=lambda d: (device_bins.bin[d], abs(alike[device_bins.node[d], device_bins.bin[d]] - count)))[:count]
 
 
-def pal(free: Sequence[int], count: int, seats: DeviceBins, penalty: float, *, tightest: bool = True) -> Devices | None:
+def pal(free: Sequence[int], count: int, device_bins: DeviceBins, penalty: float, *, tightest: bool = True) -> Devices | None:
     """The first feasible step of the walk over (bin, within or across nodes).
 
     Of nodes that offer the same, the tightest is taken; the authors' program breaks up the emptiest (`tightest=False`).
     """
-    if count == 1 or count > seats.widest_node or len(free) < count:
-        return pm_first(free, count, seats)
-    for level, across in seats.walk(penalty):
-        good = [device for device in free if seats.bin[device] <= level]
+    if count == 1 or count > device_bins.widest_node or len(free) < count:
+        return pm_first(free, count, device_bins)
+    for level, across in device_bins.walk(penalty):
+        good = [device for device in free if device_bins.bin[device] <= level]
         if len(good) < count:
             continue
-        found = pm_first(good, count, seats) if across else _within_a_node(good, count, seats, tightest)
+        found = pm_first(good, count, device_bins) if across else _within_a_node(good, count, device_bins, tightest)
         if found is not None:
             return found
     return None
 
 
-def packed(free: Sequence[int], count: int, seats: DeviceBins) -> Devices | None:
+def packed(free: Sequence[int], count: int, device_bins: DeviceBins) -> Devices | None:
     """A node with exactly so many, else the fullest that has enough, else the nodes with most; the lowest devices of each."""
     if len(free) < count:
         return None
-    nodes = dict(sorted(by_node(free, seats.node).items()))
+    nodes = dict(sorted(by_node(free, device_bins.node).items()))
     enough = [devices for devices in nodes.values() if len(devices) >= count]
     if enough:
         return min(enough, key=len)[:count]
@@ -98,12 +98,12 @@ def packed(free: Sequence[int], count: int, seats: DeviceBins) -> Devices | None
     return chosen
 
 
-def _within_a_node(good: Sequence[int], count: int, seats: DeviceBins, tightest: bool) -> Devices | None:
+def _within_a_node(good: Sequence[int], count: int, device_bins: DeviceBins, tightest: bool) -> Devices | None:
     """The set on one node with the fastest slowest bin; the first of these by the number of qualifying devices."""
-    nodes = [devices for devices in by_node(good, seats.node).values() if len(devices) >= count]
+    nodes = [devices for devices in by_node(good, device_bins.node).values() if len(devices) >= count]
     nodes.sort(key=len, reverse=not tightest)
     offers = (list(chosen) for devices in nodes for chosen in combinations(devices, count))
-    return min(offers, key=lambda chosen: max(seats.bin[device] for device in chosen), default=None)
+    return min(offers, key=lambda chosen: max(device_bins.bin[device] for device in chosen), default=None)
 
 
 # Bins of devices of about the same speed: one-dimensional clusters, each outlier in one of its own (PAL, SC 2024,
@@ -236,7 +236,7 @@ def most_bandwidth(free: Sequence[int], count: int, between: PairBandwidth) -> D
 
 # Our placement rules that pick single devices: packed, PM-First, PAL, and by bandwidth.
 #
-# By default all gangs are seated anew at every decision, as the authors of PAL do; a name that ends in `-sticky`
+# By default all gangs are placed anew at every decision, as the authors of PAL do; a name that ends in `-sticky`
 # leaves gangs that run where they are.
 
 
@@ -273,7 +273,7 @@ class FastestFirst(DeviceRule):
 
     called: ClassVar[str] = "pm-first"
     sticky: ClassVar[bool] = False
-    seats: Mapping[str, DeviceBins] = field(default_factory=dict, repr=False)
+    device_bins: Mapping[str, DeviceBins] = field(default_factory=dict, repr=False)
     penalty: float = 1.0
 
     def on(self, cluster: Cluster, facts: Facts = NO_FACTS) -> DeviceRule:
@@ -282,21 +282,21 @@ class FastestFirst(DeviceRule):
             what = f"placement '{self.called}' looks at the speeds of devices"
             raise RefusedError(what, where="--placement", fix="give --device-speeds FILE.csv")
         node = [int(each) for each in cluster.device_node]
-        seats = {
+        device_bins = {
             kind: DeviceBins(node, (speeds.bins[kind] if kind in speeds.bins else speed_bins(values)).tolist())
             for kind, values in sorted(speeds.slowdown.items())
         }
-        return replace(self, seats=seats, penalty=facts.locality)
+        return replace(self, device_bins=device_bins, penalty=facts.locality)
 
     def turn(self, gang: GangRequest) -> str:
         """The most sensitive class first."""
         return self._kind(gang)
 
     def choose(self, gang: GangRequest, free: FreeDevices) -> Sequence[int]:
-        return pm_first(free.devices, gang.gpus, self.seats[self._kind(gang)]) or ()
+        return pm_first(free.devices, gang.gpus, self.device_bins[self._kind(gang)]) or ()
 
     def _kind(self, gang: GangRequest) -> str:
-        return gang.speed_class or next(iter(self.seats))
+        return gang.speed_class or next(iter(self.device_bins))
 
 
 @dataclass(frozen=True)
@@ -306,7 +306,7 @@ class Pal(FastestFirst):
     called: ClassVar[str] = "pal"
 
     def choose(self, gang: GangRequest, free: FreeDevices) -> Sequence[int]:
-        return pal(free.devices, gang.gpus, self.seats[self._kind(gang)], self.penalty) or ()
+        return pal(free.devices, gang.gpus, self.device_bins[self._kind(gang)], self.penalty) or ()
 
 
 def _sticky(rule: PlacementRule) -> PlacementRule:

@@ -44,7 +44,7 @@ class PlacementRule:
     counts: bool = False  # a gang fits wherever enough devices are free
     on_records: bool = False  # loops over dense records know it
     sticky: bool = True  # gangs that run stay where they are
-    parts: bool = False  # it seats parts of GPUs, under policies that share devices
+    parts: bool = False  # it places parts of GPUs, under policies that share devices
     only_parts: bool = False  # and no gangs under any other
 
     @property

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from gantline.core.arrays import Floats, Ints
-from gantline.core.constraints import parameter
 from gantline.core.jit import compiled
+from gantline.core.policy import parameter
 from gantline.policies.elastic.policies import SharesOut
 from gantline.policies.elastic.pools import Curves, Pool
 

@@ -118,7 +118,7 @@ class AfsClusters(Study):
         found: list[Case] = []
         for cluster in _CLUSTERS:
             for names, rigid in ((_RIGID_ORDERS, True), (ELASTIC, False)):
-                settings = {"throughputs": str(self.beside("A100.csv")), "first": 300, "rigid": rigid}
+                settings = {"throughputs": str(self.file_of("A100.csv")), "first": 300, "rigid": rigid}
                 source = TraceSource(file=str(path.with_name(f"raw_cluster{cluster}.csv.gz")), format="elasticflow", settings=settings)
                 base = Setting(source, "a100:8x8", "afs", round=60.0, costs="10")
                 grid = Grid(base, tuple(map(PolicyChoice, names)), vary={"trace.seed": seeds})

@@ -53,11 +53,6 @@ SYSTEM = System(
             "tests/systems/allox/test_irfsim.py",
         ),
         HeldAgainst(
-            "a plain re-implementation of IRFsim, on 10,000 jobs",
-            "every job ends in the same second",
-            "tests/systems/allox/test_irfsim_trace.py",
-        ),
-        HeldAgainst(
             "exact matchings",
             "the least total completion time, with stated ties",
             "tests/systems/allox/test_matching.py",

@@ -9,17 +9,16 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gantline.core.constraints import parameter
 from gantline.core.errors import UsageError
 from gantline.core.plan import Assignment, Mode, Plan
-from gantline.core.policy import Policy
+from gantline.core.policy import Policy, parameter
 from gantline.core.snapshot import Snapshot
 from gantline.models.sharing.device_contention import MINIBATCH, NEED, USE, USE_NOW
 
-# Where AntMan seats jobs: guaranteed ones on devices of their own, whole or reserved in part; guests where devices are used least.
+# Where AntMan puts jobs: guaranteed ones on devices of their own, whole or reserved in part; guests where devices are used least.
 
 
-def gang_seats(gpus: int, free: Sequence[Sequence[int]], width: Sequence[int]) -> list[int]:
+def gang_devices(gpus: int, free: Sequence[Sequence[int]], width: Sequence[int]) -> list[int]:
     """Devices for a gang, perhaps too few or too many: those of the first node that has enough, else of the node with most.
 
     A gang that is wider than any node gets whole nodes. `free` are the devices of each node that no other guaranteed job has.
@@ -33,10 +32,10 @@ def gang_seats(gpus: int, free: Sequence[Sequence[int]], width: Sequence[int]) -
     return list(most)
 
 
-def guest_seats(gpus: int, use: Mapping[int, float], busy: float) -> list[int] | None:
+def guest_devices(gpus: int, use: Mapping[int, float], busy: float) -> list[int] | None:
     """The devices that are used least, wherever they are; None: too few are used less than `busy`."""
-    seats = sorted((device for device, part in use.items() if part < busy), key=lambda device: (use[device], device))[:gpus]
-    return seats if len(seats) == gpus else None
+    chosen = sorted((device for device, part in use.items() if part < busy), key=lambda device: (use[device], device))[:gpus]
+    return chosen if len(chosen) == gpus else None
 
 
 # Device memory (section 3.2): owners have all that they need, guests share the rest, and it goes to the one that gains most by it.
@@ -47,7 +46,7 @@ def guest_seats(gpus: int, use: Mapping[int, float], busy: float) -> list[int] |
 
 FLOOR = "memory_floor"
 _ROUNDING = 1e-9
-Seats = Mapping[int, tuple[int, ...]]
+DevicesByJob = Mapping[int, tuple[int, ...]]
 
 
 class MemoryShares:
@@ -71,10 +70,10 @@ class MemoryShares:
         """Whether another guest has its floor there."""
         return self.left(device, owners, guests) >= self._floor[at] - _ROUNDING
 
-    def caps(self, owners: Seats, guests: Seats) -> dict[int, float]:
+    def caps(self, owners: DevicesByJob, guests: DevicesByJob) -> dict[int, float]:
         """GB per device for each guest: the floor, and what is left to the one that gains most, then to the next."""
         there, hosts = _by_device(guests), _by_device(owners)
-        room = {device: self.left(device, hosts.get(device, ()), company) for device, company in there.items()}
+        room = {device: self.left(device, hosts.get(device, ()), neighbours) for device, neighbours in there.items()}
         found = {}
         for at in sorted(guests, key=lambda at: (-self._use[at] / self._need[at] if self._need[at] else 0.0, at)):
             more = min([self._need[at] - self._floor[at], *(room[device] for device in guests[at])])
@@ -83,7 +82,7 @@ class MemoryShares:
             found[at] = self._floor[at] + more if self._need[at] else math.inf
         return found
 
-    def too_many(self, owners: Seats, guests: Seats) -> list[int]:
+    def too_many(self, owners: DevicesByJob, guests: DevicesByJob) -> list[int]:
         """Guests that must leave for the owners to have what they need: the last to come first."""
         left = dict(guests)
         hosts = _by_device(owners)
@@ -96,9 +95,9 @@ class MemoryShares:
         return gone
 
 
-def _by_device(seats: Seats) -> dict[int, list[int]]:
+def _by_device(chosen: DevicesByJob) -> dict[int, list[int]]:
     found: dict[int, list[int]] = {}
-    for at, devices in seats.items():
+    for at, devices in chosen.items():
         for device in devices:
             found.setdefault(device, []).append(at)
     return found
@@ -107,13 +106,13 @@ def _by_device(seats: Seats) -> dict[int, list[int]]:
 # How much of a device a guest may use: more step by step while its hosts do not notice, less at once when they do (section 3.3).
 #
 # A host is what it was if its mini-batches take no longer than alone, within a tolerance. A share at which a host
-# noticed the guest is not tried again until the company changes: another host, or one that uses more or less of the
+# noticed the guest is not tried again until its neighbours change: another host, or one that uses more or less of the
 # device than before.
 
 LEAST = 0.01
 """A guest never stops altogether; it would not find out that its hosts have become idle."""
 
-Company = tuple[tuple[int, float], ...]
+Neighbours = tuple[tuple[int, float], ...]
 
 
 class GuestShare(NamedTuple):
@@ -121,24 +120,24 @@ class GuestShare(NamedTuple):
 
     part: float
     ceiling: float = 1.0  # the most that may be tried
-    company: Company = ()  # row of each host, and how much it uses
+    neighbours: Neighbours = ()  # row of each host, and how much it uses
 
     @property
     def rises(self) -> bool:
         """Whether more may be tried later."""
-        return bool(self.company) and self.part < self.ceiling
+        return bool(self.neighbours) and self.part < self.ceiling
 
-    def after(self, company: Company, slowdown: Sequence[float], tolerance: float, step: float, *, due: bool) -> GuestShare:
+    def after(self, neighbours: Neighbours, slowdown: Sequence[float], tolerance: float, step: float, *, due: bool) -> GuestShare:
         """The next share, by how many times longer than alone the hosts' mini-batches take (NaN: not known yet); `due`: time for more."""
-        if not company:
+        if not neighbours:
             return GuestShare(1.0)
-        if {row for row, _ in company} - {row for row, _ in self.company}:  # a host has come: it is to run as alone first
-            return GuestShare(min(self.part, step), 1.0, company)
-        ceiling = self.ceiling if company == self.company else 1.0
+        if {row for row, _ in neighbours} - {row for row, _ in self.neighbours}:  # a host has come: it is to run as alone first
+            return GuestShare(min(self.part, step), 1.0, neighbours)
+        ceiling = self.ceiling if neighbours == self.neighbours else 1.0
         if any(each > 1.0 + tolerance for each in slowdown):
-            return GuestShare(max(self.part / 2.0, LEAST), max(self.part - step, LEAST), company)
+            return GuestShare(max(self.part / 2.0, LEAST), max(self.part - step, LEAST), neighbours)
         known = all(each == each for each in slowdown)
-        return GuestShare(min(self.part + step, ceiling) if due and known else min(self.part, ceiling), ceiling, company)
+        return GuestShare(min(self.part + step, ceiling) if due and known else min(self.part, ceiling), ceiling, neighbours)
 
 
 # The devices as AntMan sees them while it decides: which guaranteed job owns or has reserved each, and how much guests and owners use.
@@ -174,7 +173,7 @@ class Floor:
         self.guests.pop(at, None)
         self._taken.update(dict.fromkeys(devices, at))
 
-    def seat(self, at: int) -> None:
+    def place(self, at: int) -> None:
         """Give a guaranteed job devices of its own, or reserve what there is. Where it is a guest without a host, it stays."""
         held = self.guests.get(at, ())
         if held and not any(device in self._taken for device in held):
@@ -185,14 +184,14 @@ class Floor:
         for device, node in enumerate(self._node_of):
             if self._open[device] and device not in self._taken and self._cluster.node_type[node] == type:
                 free[node].append(device)
-        seats = gang_seats(gpus, free, self._width)[:gpus]
-        if len(seats) == gpus:
-            self.own(at, tuple(seats))
+        chosen = gang_devices(gpus, free, self._width)[:gpus]
+        if len(chosen) == gpus:
+            self.own(at, tuple(chosen))
         else:
-            self._taken.update(dict.fromkeys(seats, at))
+            self._taken.update(dict.fromkeys(chosen, at))
 
     def let_in(self, at: int, busy: float) -> None:
-        """Seat a guest where devices are used least, if they are used less than `busy`; one that runs stays where it is."""
+        """Put a guest where devices are used least, if they are used less than `busy`; one that runs stays where it is."""
         if at in self.guests:
             return
         use = dict.fromkeys((device for device in range(len(self._node_of)) if self._fits(at, device)), 0.0)
@@ -200,16 +199,16 @@ class Floor:
             for device in devices:
                 if device in use:
                     use[device] += self.use[job]
-        seats = guest_seats(int(self._jobs.gpus[at]), use, busy)
-        if seats is not None:
-            self.guests[at] = tuple(seats)
+        chosen = guest_devices(int(self._jobs.gpus[at]), use, busy)
+        if chosen is not None:
+            self.guests[at] = tuple(chosen)
 
     def hosts(self, at: int) -> list[int]:
         """The owners of the devices of a guest that run; a reservation is no host."""
         found = dict.fromkeys(self._taken.get(device, -1) for device in self.guests[at])
         return [host for host in found if host in self.owners]
 
-    def company(self, at: int) -> int:
+    def neighbours(self, at: int) -> int:
         """How many guests, itself included, are on the device where they are most."""
         mine = set(self.guests[at])
         counts = [sum(device in devices for devices in self.guests.values()) for device in mine]
@@ -270,7 +269,7 @@ class AntMan(Policy):
         floor = Floor(snapshot, {int(row) for row in known})
         order = np.argsort(jobs.arrival, kind="stable").tolist()
         guest = (jobs.metric(OPPORTUNISTIC) > 0.0).tolist()
-        self._seat_guaranteed(snapshot, floor, [at for at in order if not guest[at]])
+        self._place_guaranteed(snapshot, floor, [at for at in order if not guest[at]])
         floor.make_room()
         arrival = jobs.arrival.tolist()
         for at in order:
@@ -285,7 +284,7 @@ class AntMan(Policy):
             for at, devices in floor.guests.items()
         ]
         rise = (math.floor(now / self.interval + _SOON) + 1) * self.interval
-        before = {at: known.get(str(jobs.rows[at]), share) for at, share in shares.items() if share.company}
+        before = {at: known.get(str(jobs.rows[at]), share) for at, share in shares.items() if share.neighbours}
         cut = any(share.part < before[at].part for at, share in shares.items() if at in before)
         tried = any(share.rises or share.part > before[at].part for at, share in shares.items() if at in before)
         wake = [now + _MINIBATCH] if cut else [rise] if tried else []
@@ -293,7 +292,7 @@ class AntMan(Policy):
         memory = {"rise": rise, "shares": {str(jobs.rows[at]): tuple(share) for at, share in shares.items()}}
         return Plan.assign(plan, valid_until=min((time for time in wake if time > now), default=math.inf), memory=memory)
 
-    def _seat_guaranteed(self, snapshot: Snapshot, floor: Floor, order: list[int]) -> None:
+    def _place_guaranteed(self, snapshot: Snapshot, floor: Floor, order: list[int]) -> None:
         """In order of arrival, each as far as its user's quota goes."""
         gpus, user, quotas = snapshot.jobs.gpus.tolist(), snapshot.jobs.user.tolist(), self._quotas()
         names = snapshot.users
@@ -304,7 +303,7 @@ class AntMan(Policy):
             bound = quotas.get(names[user[at]] if user[at] >= 0 else "", math.inf)
             if at not in floor.owners and held[user[at]] + gpus[at] <= bound:
                 held[user[at]] += gpus[at]
-                floor.seat(at)
+                floor.place(at)
 
     def _shares(self, snapshot: Snapshot, floor: Floor, known: dict[str, GuestShare], due: bool) -> dict[int, GuestShare]:
         """What each guest may use from now on."""
@@ -312,10 +311,10 @@ class AntMan(Policy):
         found = {}
         for at in floor.guests:
             hosts = floor.hosts(at)
-            company = tuple((rows[host], round(floor.use[host], 2)) for host in hosts)
+            neighbours = tuple((rows[host], round(floor.use[host], 2)) for host in hosts)
             before = known.get(str(rows[at]), GuestShare(self.step))
-            share = before.after(company, [slowdown[host] for host in hosts], self.tolerance, self.step, due=due)
-            found[at] = share if company else share._replace(part=1.0 / floor.company(at))
+            share = before.after(neighbours, [slowdown[host] for host in hosts], self.tolerance, self.step, due=due)
+            found[at] = share if neighbours else share._replace(part=1.0 / floor.neighbours(at))
         return found
 
     def _quotas(self) -> dict[str, float]:

@@ -1,1 +1,1 @@
-"""Blox (EuroSys 2024): its clock, its workload and its figures."""
+"""Blox (EuroSys 2024): its policy that chooses policies, its clock, its workload and its figures."""

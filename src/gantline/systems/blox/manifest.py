@@ -7,6 +7,9 @@ SYSTEM = System(
     title="A toolkit for schedulers: its clock, its traces and workloads, and its figures",
     papers=("Agarwal et al.: Blox, A Modular Toolkit for Deep Learning Schedulers (EuroSys 2024)",),
     page="reproductions.md",
+    policies={
+        "synthesizer": ".synthesizer:Synthesizer",
+    },
     regimes={
         "blox": ".regime:REGIME",
     },

@@ -12,11 +12,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gantline.core.arrays import Bools, Floats, Ints
-from gantline.core.constraints import parameter
 from gantline.core.errors import RefusedError
-from gantline.core.grid import Signal
+from gantline.core.facts import Signal
 from gantline.core.plan import Plan
-from gantline.core.policy import Policy
+from gantline.core.policy import Policy, parameter
 from gantline.core.snapshot import Snapshot
 from gantline.policies.elastic.pools import Pool, plan_of, pools
 
@@ -80,16 +79,16 @@ def _gain(profile: ServerProfile, entry: int, carbon: float) -> float:
 _EQUAL = 1e-9  # plans that emit so nearly the same emit the same
 
 
-class _Ways(NamedTuple):
+class _Variants(NamedTuple):
     """What each number of servers does and emits in one slot, none first; `pause` is the part of it in which they draw and do not work."""
 
     adds: Floats
     costs: Floats
     pause: float
 
-    def until_done(self, way: int | Ints, work: Floats | float) -> Floats | float:
+    def until_done(self, variant: int | Ints, work: Floats | float) -> Floats | float:
         """What is emitted until so much work is done."""
-        return self.costs[way] * (self.pause + (1.0 - self.pause) * work / self.adds[way])
+        return self.costs[variant] * (self.pause + (1.0 - self.pause) * work / self.adds[variant])
 
 
 def cleanest(profile: ServerProfile, work: float, carbon: Floats, seconds: Floats, room: Ints, lasts: Floats) -> list[int] | None:
@@ -101,42 +100,42 @@ def cleanest(profile: ServerProfile, work: float, carbon: Floats, seconds: Float
     for most, works, level, long in zip(room.tolist(), seconds.tolist(), carbon.tolist(), lasts.tolist()):
         count = sum(size <= most for size in profile.servers) if works > 0 else 0
         adds, costs = np.array([0.0, *profile.throughput[:count]]) * works, np.array([0.0, *profile.power[:count]]) * level * long
-        slots.append(_Ways(adds, costs, 1.0 - works / long if long > 0 else 0.0))
+        slots.append(_Variants(adds, costs, 1.0 - works / long if long > 0 else 0.0))
     places = {size: k + 1 for k, size in enumerate(profile.servers)} | {0: 0}
     known, emitted = _until_done([places[size] for size in first], slots, work)
     found = _search(slots, work, emitted) or known
     return [0 if k == 0 else profile.servers[k - 1] for k in found] + [0] * (len(first) - len(found))
 
 
-def _until_done(plan: list[int], slots: list[_Ways], work: float) -> tuple[list[int], float]:
+def _until_done(plan: list[int], slots: list[_Variants], work: float) -> tuple[list[int], float]:
     """The plan up to the slot in which the work is done, and what it emits."""
     emitted = 0.0
-    for slot, way in enumerate(plan):
-        ways = slots[slot]
-        if way and work <= ways.adds[way]:
-            return plan[: slot + 1], emitted + float(ways.until_done(way, work))
-        work, emitted = work - float(ways.adds[way]), emitted + float(ways.costs[way])
+    for slot, variant in enumerate(plan):
+        variants = slots[slot]
+        if variant and work <= variants.adds[variant]:
+            return plan[: slot + 1], emitted + float(variants.until_done(variant, work))
+        work, emitted = work - float(variants.adds[variant]), emitted + float(variants.costs[variant])
     return plan, emitted
 
 
-def _search(slots: list[_Ways], work: float, known: float) -> list[int] | None:
+def _search(slots: list[_Variants], work: float, known: float) -> list[int] | None:
     """The place in each slot's ways of the best plan; None: no plan is better than the known one."""
     best, most, least = None, known * (1.0 - _EQUAL), _bounds(slots)
     done, grams = np.zeros(1), np.zeros(1)
     steps: list[tuple[Ints, Ints]] = []  # of each slot: the state before, and the way taken
-    for slot, ways in enumerate(slots):
-        for way in range(1, len(ways.adds)):
-            emitted = np.where(work - done <= ways.adds[way], grams + ways.until_done(way, work - done), np.inf)
+    for slot, variants in enumerate(slots):
+        for variant in range(1, len(variants.adds)):
+            emitted = np.where(work - done <= variants.adds[variant], grams + variants.until_done(variant, work - done), np.inf)
             state = int(np.argmin(emitted))
             if emitted[state] < most:
-                most, best = float(emitted[state]) * (1.0 - _EQUAL), (*_path(steps, state), way)
-        total, spent = (done[:, None] + ways.adds).ravel(), (grams[:, None] + ways.costs).ravel()
+                most, best = float(emitted[state]) * (1.0 - _EQUAL), (*_path(steps, state), variant)
+        total, spent = (done[:, None] + variants.adds).ravel(), (grams[:, None] + variants.costs).ravel()
         open_ = np.flatnonzero((total < work) & (spent + least(slot + 1, work - total) < most))
         if not len(open_):
             break
         order = open_[np.lexsort((-total[open_], spent[open_]))]
         kept = order[np.flatnonzero(np.diff(np.maximum.accumulate(total[order]), prepend=-1.0) > 0.0)]
-        steps.append((kept // len(ways.adds), kept % len(ways.adds)))
+        steps.append((kept // len(variants.adds), kept % len(variants.adds)))
         done, grams = total[kept], spent[kept]
     return None if best is None else list(best)
 
@@ -144,15 +143,15 @@ def _search(slots: list[_Ways], work: float, known: float) -> list[int] | None:
 def _path(steps: list[tuple[Ints, Ints]], state: int) -> tuple[int, ...]:
     """The ways that led to a state."""
     found = []
-    for before, way in reversed(steps):
-        found.append(int(way[state]))
+    for before, variant in reversed(steps):
+        found.append(int(variant[state]))
         state = int(before[state])
     return tuple(reversed(found))
 
 
-def _bounds(slots: list[_Ways]) -> Callable[[int, Floats], Floats]:
+def _bounds(slots: list[_Variants]) -> Callable[[int, Floats], Floats]:
     """The least that work emits in the slots from one on, where servers may be had in fractions; infinity: they cannot do it."""
-    pieces = [(slot, *piece) for slot, ways in enumerate(slots) for piece in _hull(ways.adds, ways.costs)]
+    pieces = [(slot, *piece) for slot, variants in enumerate(slots) for piece in _hull(variants.adds, variants.costs)]
     of_slot, adds, costs = np.array(sorted(pieces, key=lambda piece: piece[2] / piece[1])).reshape(-1, 3).T
 
     def least(slot: int, work: Floats) -> Floats:

@@ -10,21 +10,20 @@ from typing import NamedTuple
 import numpy as np
 
 from gantline.core.columns import FREE
-from gantline.core.constraints import parameter
 from gantline.core.errors import UsageError
 from gantline.core.host_resources import amounts_beside
 from gantline.core.plan import Assignment, Misfit, Mode, Plan, Ranking
-from gantline.core.policy import Policy
+from gantline.core.policy import Policy, parameter
 from gantline.core.snapshot import Snapshot
-from gantline.core.traffic import ITERATION, Traffic
+from gantline.core.topology import ITERATION, Traffic
 from gantline.models.links.link_flows import Flow
 from gantline.models.links.shared_links import (
     PHASE_ERROR,
     Fit,
     best_shifts,
     circle_of,
-    companies,
     fluid_times,
+    link_groups,
     own_phase,
     renumbered,
     score_of,
@@ -40,7 +39,7 @@ from gantline.policies.registry import inner_policy
 # them: two jobs over the same two uplinks are no cycle.
 
 
-class Company(NamedTuple):
+class LinkGroup(NamedTuple):
     """Jobs that meet, directly or through others: their shifts, the scores of their links, and whether the shifts are unique."""
 
     shifts: tuple[float, ...]
@@ -54,8 +53,8 @@ _fit = lru_cache(maxsize=1 << 12)(best_shifts)
 
 
 @lru_cache(maxsize=1 << 12)
-def judge(flows: tuple[Flow, ...], capacity: tuple[float, ...]) -> Company:
-    """How well the jobs of one company fit on their links; `Flow.shift` is where each would begin by itself."""
+def judge(flows: tuple[Flow, ...], capacity: tuple[float, ...]) -> LinkGroup:
+    """How well the jobs of one group fit on their links; `Flow.shift` is where each would begin by itself."""
     narrowest: dict[tuple[int, ...], int] = {}
     for link, most in enumerate(capacity):
         users = tuple(at for at, flow in enumerate(flows) if link in flow.links)
@@ -68,7 +67,7 @@ def judge(flows: tuple[Flow, ...], capacity: tuple[float, ...]) -> Company:
         fits[users] = _fit(tuple(one._replace(shift=0.0) for one in circles), capacity[link])
     cyclic = sum(map(len, narrowest)) > len(flows) + len(narrowest) - 1  # more edges than a tree has; a job alone is a tree
     shifts = _walk(flows, fits)
-    return Company(shifts, tuple(fit.score for fit in fits.values()), tuple(before), cyclic, sum(not fit.common for fit in fits.values()))
+    return LinkGroup(shifts, tuple(fit.score for fit in fits.values()), tuple(before), cyclic, sum(not fit.common for fit in fits.values()))
 
 
 def _walk(flows: tuple[Flow, ...], fits: dict[tuple[int, ...], Fit]) -> tuple[float, ...]:
@@ -174,21 +173,21 @@ def _walked(ranking: Ranking, snapshot: Snapshot) -> list[_HostChoice]:
     for job in np.lexsort((np.arange(len(jobs)), ranking.key, -first)).tolist():
         if np.isposinf(ranking.key[job]) and not first[job]:
             continue
-        ways = [(number, option.type, option.gpus) for number, option in enumerate(jobs.options(job))]
+        variants = [(number, option.type, option.gpus) for number, option in enumerate(jobs.options(job))]
         if jobs.running[job]:
-            ways = [(int(jobs.option[job]), int(jobs.type[job]), int(jobs.held[job]))]
-        way = next((each for each in ways if each[2] <= room[each[1]]), None)
-        if way is not None:
-            room[way[1]] -= way[2]
-            found.append(_chosen(snapshot, job, *way))
+            variants = [(int(jobs.option[job]), int(jobs.type[job]), int(jobs.held[job]))]
+        variant = next((each for each in variants if each[2] <= room[each[1]]), None)
+        if variant is not None:
+            room[variant[1]] -= variant[2]
+            found.append(_chosen(snapshot, job, *variant))
         elif ranking.misfit == Misfit.STOP:
             break
     return found
 
 
 def _chosen(snapshot: Snapshot, job: int, option: int, kind: int, gpus: int) -> _HostChoice:
-    ways = snapshot.jobs.options(job)
-    like = ways[option] if 0 <= option < len(ways) else ways[0]
+    variants = snapshot.jobs.options(job)
+    like = variants[option] if 0 <= option < len(variants) else variants[0]
     size = like.gpus if gpus < 0 else gpus
     placed = size > 0 and not any(amounts_beside(like)) and like.nodes == 0
     return _HostChoice(job, option, like.type if kind < 0 else kind, size, placed)
@@ -200,10 +199,10 @@ COUNTS = ("shifted", "kept", "cyclic", "uncommon", "realigned")
 
 
 class _Judged(NamedTuple):
-    """One placement, the companies on its links, and the mean score of these links."""
+    """One placement, the groups of jobs on its links, and the mean score of these links."""
 
     candidate: CandidatePlan
-    companies: list[tuple[list[int], tuple[tuple[Flow, ...], tuple[float, ...]], Company]]
+    link_groups: list[tuple[list[int], tuple[tuple[Flow, ...], tuple[float, ...]], LinkGroup]]
     score: float
     cyclic: bool
 
@@ -271,35 +270,35 @@ class Cassini(Policy):
         return inner_policy(self.host, self.name, "host")
 
     def _judge(self, snapshot: Snapshot, candidate: CandidatePlan) -> _Judged:
-        """The companies of one placement, and how well they fit."""
+        """The groups of jobs of one placement, and how well they fit."""
         cluster, jobs, devices = snapshot.cluster.description, snapshot.jobs, candidate.places
         traffic = Traffic.read(lambda name, rows: jobs.metric(name), jobs.rows)
         placed = sorted(devices, key=lambda job: int(jobs.rows[job]))
         crossed = [cluster.routes.crossed(devices[job]) if traffic.known[job] else () for job in placed]
         capacity, found = [link.bandwidth for link in cluster.links], []
-        for company in companies(crossed):
+        for link_group in link_groups(crossed):
             flows = []
-            for at in company:
+            for at in link_group:
                 sends = (float(traffic.iteration[placed[at]]), float(traffic.network[placed[at]]), float(traffic.bandwidth[placed[at]]))
                 flows.append(flow_of(int(jobs.rows[placed[at]]), *sends, crossed[at]))
             asked = renumbered(flows, capacity)
-            found.append(([placed[at] for at in company], asked, judge(*asked)))
-        scores = [score for _, _, company in found for score in (company.scores if self.shifts else company.before)]
-        return _Judged(candidate, found, float(np.mean(scores)) if scores else 1.0, any(company.cyclic for _, _, company in found))
+            found.append(([placed[at] for at in link_group], asked, judge(*asked)))
+        scores = [score for _, _, link_group in found for score in (link_group.scores if self.shifts else link_group.before)]
+        return _Judged(candidate, found, float(np.mean(scores)) if scores else 1.0, any(link_group.cyclic for _, _, link_group in found))
 
     def _offsets(self, snapshot: Snapshot, best: _Judged, counts: dict[str, int]) -> dict[int, tuple[int, float]]:
         """Group and shift of every job that is shifted: where that is unique, adds enough to the score and lengthens no mean iteration."""
         found: dict[int, tuple[int, float]] = {}
-        for members, asked, company in best.companies:
-            counts["uncommon"] += company.uncommon
-            if not company.scores or company.cyclic or np.mean(company.scores) - np.mean(company.before) < self.gain:
+        for members, asked, link_group in best.link_groups:
+            counts["uncommon"] += link_group.uncommon
+            if not link_group.scores or link_group.cyclic or np.mean(link_group.scores) - np.mean(link_group.before) < self.gain:
                 continue
-            if not pays(*asked, company.shifts):
+            if not pays(*asked, link_group.shifts):
                 counts["kept"] += 1
                 continue
             counts["shifted"] += 1
             name = min(int(snapshot.jobs.rows[job]) for job in members)
-            found |= {job: (name, shift) for job, shift in zip(members, company.shifts)}
+            found |= {job: (name, shift) for job, shift in zip(members, link_group.shifts)}
         return found
 
     def _notes(self, snapshot: Snapshot, counts: dict[str, int]) -> tuple[str, ...]:

@@ -11,7 +11,7 @@ from gantline.lab.experiment.intervals import change_interval
 from gantline.lab.experiment.reproduction import Case, Claim, Grid, PolicyChoice, Scale, Setting, Study, TraceSource, claim_terms
 
 _CLUSTER = "24x1@2/rack,tree:6.25/6.25"
-_WAYS = ("random", "host", "cassini", "ideal")
+_VARIANTS = ("random", "host", "cassini", "ideal")
 _ABOVE = "none: the 95 % interval of the change, seed by seed, lies above zero"
 _MIXED, _RELATED = "mixed", "related"  # whether the periods of jobs are multiples of one another
 _JOBS = {_MIXED: 15, _RELATED: 20}
@@ -55,14 +55,14 @@ class CassiniLeafSpine(Study):
             source = TraceSource(generator="periodic", settings={"jobs": _JOBS[periods], "periods": periods})
             shared = Setting(source, _CLUSTER, self.host, performance="shared-links")
             placed = shared.with_value("placement", self.placement)
-            ways = {
+            variants = {
                 "random": (shared.with_value("placement", "random"), PolicyChoice("fifo", {}, "random")),
                 "host": (placed, PolicyChoice(self.host, {}, "host")),
                 "cassini": (shared, PolicyChoice("cassini", {"host": self.host}, "cassini")),
                 "ideal": (placed.with_value("performance", None), PolicyChoice(self.host, {}, "ideal")),
             }
             few = seeds if scale == "full" else seeds[:_FEW]
-            for base, choice in ways.values():
+            for base, choice in variants.values():
                 found += Grid(base, (choice,), seeds=few).cases()
         return found
 
@@ -84,7 +84,7 @@ class CassiniLeafSpine(Study):
 
     def table(self, results: pl.DataFrame) -> pl.DataFrame:
         run = results.with_columns(run=pl.col("jct_mean") - pl.col("queueing_mean"))
-        return run.pivot("policy", index="seed", values="run").select("seed", *_WAYS).sort("seed")
+        return run.pivot("policy", index="seed", values="run").select("seed", *_VARIANTS).sort("seed")
 
 
 class CassiniFirstCome(CassiniLeafSpine):

@@ -13,9 +13,8 @@ import numpy as np
 
 from gantline.core.cluster import Cluster
 from gantline.core.columns import Option
-from gantline.core.constraints import parameter
 from gantline.core.plan import Assignments, Plan
-from gantline.core.policy import Policy
+from gantline.core.policy import Policy, parameter
 from gantline.core.snapshot import Snapshot
 from gantline.core.topology import ACROSS, IN_NODE, IN_RACK, level_of
 from gantline.models.model import overrides
@@ -74,7 +73,7 @@ def _key(gpus: int, tier: int) -> str:
 
 # Free devices by tier: on one machine, on machines of one rack, anywhere.
 
-Seats = dict[int, int]  # node -> devices there
+DevicesByNode = dict[int, int]  # node -> devices there
 
 
 @dataclass
@@ -90,7 +89,7 @@ class Offers:
         """The lowest tier on which so many devices can be had at all."""
         return IN_NODE if gpus <= self.machine_size else IN_RACK if gpus <= self.rack_size else ACROSS
 
-    def find(self, gpus: int, tier: int) -> Seats | None:
+    def find(self, gpus: int, tier: int) -> DevicesByNode | None:
         """Where so many devices are free within this tier, on the fullest machine or rack that has them; None: nowhere."""
         room = {node: len(devices) for node, devices in self.left.items() if devices}
         if tier == IN_NODE:
@@ -109,10 +108,10 @@ class Offers:
             return None
         return _fill(gpus, sorted(room, key=lambda node: (-racks[self.rack[node]], self.rack[node], -room[node], node)), room)
 
-    def take(self, seats: Seats) -> list[int]:
-        """Devices at these seats, which are then no longer free."""
+    def take(self, chosen: DevicesByNode) -> list[int]:
+        """So many devices of these nodes, which are then no longer free."""
         taken: list[int] = []
-        for node, count in seats.items():
+        for node, count in chosen.items():
             taken += self.left[node][:count]
             del self.left[node][:count]
         return sorted(taken)
@@ -123,8 +122,8 @@ class Offers:
             self.left[node] = sorted([*self.left[node], device])
 
 
-def _fill(gpus: int, order: list[int], room: Seats) -> Seats:
-    found: Seats = {}
+def _fill(gpus: int, order: list[int], room: DevicesByNode) -> DevicesByNode:
+    found: DevicesByNode = {}
     for node in order:
         if gpus <= 0:
             break
@@ -271,9 +270,9 @@ class DallyLike(Policy):
                 continue
             waited, lowest = gangs.now - gangs.since[k], offers.lowest(gangs.gpus[k])
             for tier in range(lowest, ACROSS + 1):
-                seats = offers.find(gangs.gpus[k], tier)
-                if seats is not None:
-                    gangs.held[k] = offers.take(seats)
+                chosen = offers.find(gangs.gpus[k], tier)
+                if chosen is not None:
+                    gangs.held[k] = offers.take(chosen)
                     gangs.given[k] = (gangs.gpus[k], tier, waited)
                     break
                 if tier < ACROSS and waited + 1e-6 < timers.until(gangs.gpus[k], tier):
@@ -302,9 +301,9 @@ class DallyLike(Policy):
         for other in victims:
             offers.give_back((gangs.node[device], device) for device in gangs.held.pop(other))
         for tier in range(offers.lowest(gangs.gpus[k]), ACROSS + 1):
-            seats = offers.find(gangs.gpus[k], tier)
-            if seats is not None:
-                gangs.held[k] = offers.take(seats)
+            chosen = offers.find(gangs.gpus[k], tier)
+            if chosen is not None:
+                gangs.held[k] = offers.take(chosen)
                 return
 
     def _move_up(self, k: int, gangs: DelayedGangs, offers: Offers) -> None:
@@ -312,11 +311,11 @@ class DallyLike(Policy):
         nodes = gangs.nodes_of(k)
         tier = level_of(gangs.cluster, nodes)
         for better in range(offers.lowest(gangs.gpus[k]), tier) if tier > IN_NODE else ():
-            seats = offers.find(gangs.gpus[k], better)
-            if seats is not None:
-                if gangs.seconds_left(k, nodes) - gangs.seconds_left(k, list(seats)) > gangs.cost_of_move(k) + self.upgrade:
+            chosen = offers.find(gangs.gpus[k], better)
+            if chosen is not None:
+                if gangs.seconds_left(k, nodes) - gangs.seconds_left(k, list(chosen)) > gangs.cost_of_move(k) + self.upgrade:
                     offers.give_back((gangs.node[device], device) for device in gangs.held[k])
-                    gangs.held[k] = offers.take(seats)
+                    gangs.held[k] = offers.take(chosen)
                 return
 
 

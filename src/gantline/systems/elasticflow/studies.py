@@ -58,7 +58,7 @@ class ElasticFlowAblation(Study):
 
     def cases(self, scale: Scale) -> list[Case]:
         path = self.needed()
-        settings: dict[str, Any] = {"throughputs": str(self.beside("A100.csv"))} | ({} if scale == "full" else {"first": 120})
+        settings: dict[str, Any] = {"throughputs": str(self.file_of("A100.csv"))} | ({} if scale == "full" else {"first": 120})
         source = TraceSource(file=str(path), format="elasticflow", settings=settings)
         clusters = ("a100:8x8", "a100:16x8", "a100:32x8") if scale == "full" else ("a100:8x8", "a100:16x8")
         return Grid(Setting(source, clusters[0], "elasticflow", costs="30"), POLICIES, vary={"cluster": clusters}).cases()
@@ -143,7 +143,7 @@ class ElasticFlowClusters(Study):
         sizes = ("a100:8x8", "a100:16x8", "a100:32x8")[: 3 if scale == "full" else 2]
         found: list[Case] = []
         for cluster in _CLUSTERS:
-            settings = {"throughputs": str(self.beside("A100.csv")), "first": jobs}
+            settings = {"throughputs": str(self.file_of("A100.csv")), "first": jobs}
             source = TraceSource(file=str(path.with_name(f"raw_cluster{cluster}.csv.gz")), format="elasticflow", settings=settings)
             base = Setting(source, "a100:8x8", "elasticflow", regime="elasticflow", round=240.0)
             grid = Grid(base, POLICIES, vary={"cluster": sizes, "trace.seed": seeds})

@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gantline.core.arrays import Floats, Ints
-from gantline.core.constraints import parameter
 from gantline.core.jit import compiled
 from gantline.core.plan import Assignments, Plan
+from gantline.core.policy import parameter
 from gantline.core.snapshot import Snapshot
 from gantline.models.model import overrides
 from gantline.policies.elastic.layouts import LaysOut
@@ -124,7 +124,7 @@ class Ffdl(LaysOut):
 
     def decide(self, snapshot: Snapshot) -> Plan:
         found = share_again(snapshot, snapshot.memory or {}, [], self._share, self.rate_limit)
-        plan = plan_of(snapshot, found.shares, self.seats, valid_until=found.until, memory=found.memory)
+        plan = plan_of(snapshot, found.shares, self.devices_of, valid_until=found.until, memory=found.memory)
         return plan if self.batch == "fixed" else _with_batches(snapshot, plan)
 
     def _share(self, pool: Pool) -> Ints:

@@ -9,11 +9,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gantline.core.arrays import Bools, Floats
-from gantline.core.constraints import parameter
 from gantline.core.errors import RefusedError, UsageError
-from gantline.core.grid import Signal
+from gantline.core.facts import Signal
 from gantline.core.plan import Plan
-from gantline.core.policy import Policy
+from gantline.core.policy import Policy, parameter
 from gantline.core.snapshot import Snapshot
 
 # When the grid is clean: from a job's length and patience to the times in which it should run.

@@ -24,7 +24,7 @@ SYSTEM = System(
         HeldAgainst(
             "the rules of the paper, on small clusters",
             "turns in order, no job left out",
-            "tests/systems/gandiva/test_gandiva.py",
+            "tests/systems/gandiva/test_introspective.py",
         ),
         HeldAgainst(
             "its mechanisms, each against the same policy without it",

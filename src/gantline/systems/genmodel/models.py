@@ -30,7 +30,7 @@ class GenModel(PerformanceModel):
     def rates(self, gangs: Gangs) -> tuple[Floats, Floats]:
         rate, size = gangs.divided.copy(), gangs.metric(SIZE)
         for at in np.flatnonzero((gangs.gpus > 1) & (size > 0.0) & (rate > 0.0)).tolist():
-            seconds = _seconds(_tree(gangs.cluster, gangs.seats(at)), float(size[at]), self.constants)
+            seconds = _seconds(_tree(gangs.cluster, gangs.nodes_by_rank(at)), float(size[at]), self.constants)
             rate[at] = 1.0 / (1.0 / rate[at] + seconds)
         return rate, np.full(len(gangs), np.inf)
 
@@ -40,12 +40,12 @@ def _seconds(tree: Switch, size: float, constants: CostConstants) -> float:
     return plan_tree(tree, size, constants).seconds
 
 
-def _tree(cluster: Cluster, seats: Sequence[int]) -> Switch:
+def _tree(cluster: Cluster, nodes_by_rank: Sequence[int]) -> Switch:
     """The nodes of a gang as switches over its devices, under racks, under the network."""
     speeds = cluster.bandwidths
     near, far = (speeds.node / speeds.rack, speeds.node / speeds.cluster) if speeds.known else (1.0, 1.0)
     racks: dict[str, list[Switch]] = {}
-    for node, devices in sorted(Counter(seats).items()):
+    for node, devices in sorted(Counter(nodes_by_rank).items()):
         racks.setdefault(cluster.nodes[node].rack, []).append(Switch(devices))
     under = [nodes[0] if len(nodes) == 1 else Switch(tuple(nodes), near) for nodes in racks.values()]
     return under[0] if len(under) == 1 else Switch(tuple(under), far)

@@ -11,9 +11,8 @@ from typing import Generic, NamedTuple, Protocol, TypeVar
 import numpy as np
 
 from gantline.core.arrays import Bools, Floats, Ints
-from gantline.core.constraints import parameter
 from gantline.core.plan import Assignments, Mode, Plan
-from gantline.core.policy import Policy
+from gantline.core.policy import Policy, parameter
 from gantline.core.snapshot import Snapshot
 from gantline.models.sharing.stage_cycles import (
     DISTURBED,

@@ -16,7 +16,7 @@ SYSTEM = System(
     },
     held_against=(
         HeldAgainst(
-            "a plain greedy for sizes, brute force for seats",
+            "a plain greedy for sizes, brute force for places",
             "equal",
             "tests/systems/optimus/test_servers_and_workers.py",
         ),

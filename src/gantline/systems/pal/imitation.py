@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Any, NamedTuple
 
-from gantline.core.device_speeds import DeviceSpeeds
 from gantline.core.errors import RefusedError, near
+from gantline.core.facts import DeviceSpeeds
 from gantline.core.reasons import Reason
 from gantline.engine.assembly.from_trace import classes_of
 from gantline.engine.drivers.simulation import Simulation
@@ -46,20 +46,20 @@ Choose = Callable[[Sequence[int], int, DeviceBins], Devices | None]
 class Placing:
     """A rule on a cluster: how one job's devices are chosen, and whether running jobs stay where they are."""
 
-    seats: Mapping[str, DeviceBins]
+    device_bins: Mapping[str, DeviceBins]
     choose: Choose
     sticky: bool = False
     by_class: bool = False
 
     @staticmethod
-    def named(rule: str, seats: Mapping[str, DeviceBins], penalty: float) -> Placing:
+    def named(rule: str, device_bins: Mapping[str, DeviceBins], penalty: float) -> Placing:
         if rule == "pal":
-            return Placing(seats, lambda free, count, own: pal(free, count, own, penalty, tightest=False), by_class=True)
+            return Placing(device_bins, lambda free, count, own: pal(free, count, own, penalty, tightest=False), by_class=True)
         if rule == "pm-first":
-            return Placing(seats, pm_first, by_class=True)
+            return Placing(device_bins, pm_first, by_class=True)
         if rule == "random":
-            return Placing(seats, _drawn(len(next(iter(seats.values())).node)), sticky=True)
-        return Placing(seats, packed, sticky=rule == "packed-sticky")
+            return Placing(device_bins, _drawn(len(next(iter(device_bins.values())).node)), sticky=True)
+        return Placing(device_bins, packed, sticky=rule == "packed-sticky")
 
     def place(self, order: Sequence[PalEntry], held: Mapping[int, Devices]) -> PalRound:
         return self._around_those_that_run(order, held) if self.sticky else self._afresh(order, held)
@@ -73,7 +73,7 @@ class Placing:
         free = list(range(len(self._any.node)))
         launch = []
         for entry in self._in_classes(order) if self.by_class else order:
-            devices = self.choose(free, entry.gpus, self.seats[entry.kind])
+            devices = self.choose(free, entry.gpus, self.device_bins[entry.kind])
             if devices is None:
                 break
             launch.append((entry.job, devices))
@@ -93,8 +93,8 @@ class Placing:
         for place, entry in enumerate(order):
             if entry.job in running:
                 continue
-            seats = self.seats[entry.kind]
-            devices = self.choose(free, entry.gpus, seats)
+            device_bins = self.device_bins[entry.kind]
+            devices = self.choose(free, entry.gpus, device_bins)
             for victim in reversed(order[place + 1 :]):
                 if devices is not None:
                     break
@@ -102,7 +102,7 @@ class Placing:
                     running.remove(victim.job)
                     suspend.append(victim.job)
                     free = sorted([*free, *held[victim.job]])
-                    devices = self.choose(free, entry.gpus, seats)
+                    devices = self.choose(free, entry.gpus, device_bins)
             if devices is None:
                 break
             launch.append((entry.job, devices))
@@ -121,7 +121,7 @@ class Placing:
 
     @property
     def _any(self) -> DeviceBins:
-        return next(iter(self.seats.values()))
+        return next(iter(self.device_bins.values()))
 
 
 def _without(free: Sequence[int], taken: Devices) -> Devices:
@@ -136,7 +136,7 @@ def _drawn(devices: int) -> Choose:
         for rows in _TABLE_ROWS:
             draw.randrange(rows)
 
-    def choose(free: Sequence[int], count: int, seats: DeviceBins) -> Devices | None:
+    def choose(free: Sequence[int], count: int, device_bins: DeviceBins) -> Devices | None:
         return draw.sample(list(free), count) if len(free) >= count else None
 
     return choose
@@ -270,7 +270,7 @@ class PalRounds:
         return first, life.service if self.order_by == "las" else asked.step_time * asked.steps - life.service
 
     def _step_time(self, job: int, devices: Devices) -> float:
-        asked, node = self._list[job], next(iter(self.placing.seats.values())).node
+        asked, node = self._list[job], next(iter(self.placing.device_bins.values())).node
         slowest = max(float(self.speeds.slowdown[asked.kind][device]) for device in devices)
         spans = len({node[device] for device in devices}) > 1
         return asked.step_time * slowest * (self.penalty if spans else 1.0)
@@ -298,10 +298,10 @@ def drive(simulation: Simulation, trace: Trace) -> dict[str, Any]:
     if speeds is None:
         raise RefusedError("no speeds of devices are known", where="--regime pal", fix="give --device-speeds FILE.csv")
     node = [int(each) for each in state.tables.cluster.device_node]
-    seats = {kind: DeviceBins(node, _bins(speeds, kind)) for kind in speeds.classes}
+    device_bins = {kind: DeviceBins(node, _bins(speeds, kind)) for kind in speeds.classes}
     penalty = state.facts.locality
     rounds = PalRounds(
-        _jobs(trace, speeds), speeds, Placing.named(state.placement.name, seats, penalty), penalty, state.regime.round,
+        _jobs(trace, speeds), speeds, Placing.named(state.placement.name, device_bins, penalty), penalty, state.regime.round,
         simulation.engine.policy.name, simulation.on_progress,
     )  # fmt: skip
     lives = rounds.run()

@@ -11,9 +11,8 @@ import numpy as np
 from scipy import sparse
 
 from gantline.core.arrays import Bools, Floats, Ints
-from gantline.core.constraints import parameter
 from gantline.core.plan import Plan
-from gantline.core.policy import Policy
+from gantline.core.policy import Policy, parameter
 from gantline.core.snapshot import Snapshot
 from gantline.models.solvers.linear_programs import LinearProgram, solve
 
@@ -275,7 +274,7 @@ class Shockwave(Policy):
     compat: str = parameter("", "'shockwave': as the artifact does (told futures, calibration)", one_of=("", "shockwave"))
 
     @property
-    def told(self) -> bool:
+    def knows_futures(self) -> bool:
         """Whether the planner knows batch sizes that a job has not had yet."""
         return self.compat == "shockwave" or self.futures == "told"
 

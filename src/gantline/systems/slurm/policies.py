@@ -9,10 +9,9 @@ from typing import NamedTuple
 import numpy as np
 
 from gantline.core.arrays import Bools, Floats, Ints
-from gantline.core.constraints import parameter
 from gantline.core.jit import kernel
 from gantline.core.plan import Assignments, Plan, Reservation
-from gantline.core.policy import Policy
+from gantline.core.policy import Policy, parameter
 from gantline.core.snapshot import Snapshot
 
 # When each node has how much free: the calendar that Slurm's backfill keeps, as arrays for a kernel.
@@ -39,7 +38,7 @@ class NodeCalendar(NamedTuple):
     open: Bools  # whether new gangs may start there
 
 
-class WaitingWays(NamedTuple):
+class WaitingVariants(NamedTuple):
     """The ways in which the waiting jobs may run; those of job k are `first[k]` to `first[k + 1]`."""
 
     first: Ints
@@ -55,7 +54,7 @@ class NodeBookings(NamedTuple):
     """What becomes of each waiting job: its start, its way, and the nodes from `first[k]` to `first[k + 1]` in `node`."""
 
     start: Floats
-    way: Ints
+    variant: Ints
     first: Ints
     node: Ints
 
@@ -170,32 +169,34 @@ def earliest(calendar: NodeCalendar, kind: int, need: Floats, span: int, seconds
 
 @kernel
 def plan_starts(
-    now: float, calendar: NodeCalendar, ways: WaitingWays, fills: bool, window: float, booked: NodeBookings, scratch: CalendarRoom
+    now: float, calendar: NodeCalendar, variants: WaitingVariants, fills: bool, window: float, booked: NodeBookings, scratch: CalendarRoom
 ) -> int:
     """Book the jobs in the order given; without filling, none passes a job of its own queue which must wait."""
     booked.first[0] = 0
     for job in range(booked.start.size):
-        booked.start[job], booked.way[job] = np.inf, -1
+        booked.start[job], booked.variant[job] = np.inf, -1
         put = booked.first[job]
         booked.first[job + 1] = put
-        if not fills and scratch.blocked[ways.queue[job]]:
+        if not fills and scratch.blocked[variants.queue[job]]:
             continue
-        for way in range(ways.first[job], ways.first[job + 1]):
-            span = ways.span[way]
-            start = earliest(calendar, ways.type[way], ways.need[way], span, ways.seconds[way], scratch.node, scratch.instant)
+        for variant in range(variants.first[job], variants.first[job + 1]):
+            span = variants.span[variant]
+            start = earliest(
+                calendar, variants.type[variant], variants.need[variant], span, variants.seconds[variant], scratch.node, scratch.instant
+            )
             if start < booked.start[job]:
-                booked.start[job], booked.way[job] = start, way
+                booked.start[job], booked.variant[job] = start, variant
                 for k in range(span):
                     booked.node[put + k] = scratch.node[k]
                 booked.first[job + 1] = put + span
         if booked.start[job] > now:
-            scratch.blocked[ways.queue[job]] = True
+            scratch.blocked[variants.queue[job]] = True
         if booked.start[job] > now + window:
             booked.first[job + 1] = put
             continue
-        way = booked.way[job]
+        variant = booked.variant[job]
         for k in range(put, booked.first[job + 1]):
-            done = book(calendar, booked.node[k], booked.start[job], booked.start[job] + ways.seconds[way], ways.need[way])
+            done = book(calendar, booked.node[k], booked.start[job], booked.start[job] + variants.seconds[variant], variants.need[variant])
             if done == FULL:
                 return FULL
     return 0
@@ -233,14 +234,14 @@ class SlurmOrder(Policy):
         waiting = np.flatnonzero(~snapshot.jobs.running)
         line = waiting[np.lexsort((waiting, *self._key(snapshot, waiting)))]
         order = line[: self.depth]
-        ways = _ways(snapshot, order)
-        booked = self._book(snapshot, ways, len(order))
+        variants = _variants(snapshot, order)
+        booked = self._book(snapshot, variants, len(order))
         runs, starts = np.flatnonzero(snapshot.jobs.running), np.flatnonzero(booked.start <= snapshot.now)
-        option = [*snapshot.jobs.option[runs].tolist(), *(int(ways.option[booked.way[k]]) for k in starts)]
+        option = [*snapshot.jobs.option[runs].tolist(), *(int(variants.option[booked.variant[k]]) for k in starts)]
         nodes = [()] * len(runs) + [tuple(booked.node[booked.first[k] : booked.first[k + 1]].tolist()) for k in starts]
         given = Assignments([*runs.tolist(), *order[starts].tolist()], option=option, nodes=nodes)
         until = self._stands_until(snapshot, line, order[starts])
-        return Plan.assign(given, valid_until=until, reservations=_promises(snapshot, order, ways, booked))
+        return Plan.assign(given, valid_until=until, reservations=_promises(snapshot, order, variants, booked))
 
     def _stands_until(self, snapshot: Snapshot, line: Ints, starting: Ints) -> float:
         """When age may first let a job pass the one in front of it, although nothing happens; infinity: nothing idle could serve it.
@@ -267,42 +268,42 @@ class SlurmOrder(Policy):
         age = np.minimum((snapshot.now - jobs.arrival[waiting]) / self.max_age, 1.0)
         return -np.floor(jobs.priority[waiting] + self.age_weight * age), -np.nan_to_num(jobs.metric(TIER)[waiting])
 
-    def _book(self, snapshot: Snapshot, ways: WaitingWays, count: int) -> NodeBookings:
+    def _book(self, snapshot: Snapshot, variants: WaitingVariants, count: int) -> NodeBookings:
         """The starts of the first jobs; lines that prove too short are made twice as long."""
         places = 8
         while True:
             calendar = _calendar(snapshot, places)
             if calendar is not None:
                 nodes = len(calendar.type)
-                whole = [np.zeros(size, dtype=np.int64) for size in (count, count + 1, int(ways.span.sum()) + nodes, nodes)]
+                whole = [np.zeros(size, dtype=np.int64) for size in (count, count + 1, int(variants.span.sum()) + nodes, nodes)]
                 booked = NodeBookings(np.zeros(count), *whole[:3])
                 scratch = CalendarRoom(np.zeros(nodes * places + 1), whole[3], np.zeros(len(snapshot.queues) + 1, dtype=np.bool_))
-                if plan_starts(snapshot.now, calendar, ways, self.fill, self.window, booked, scratch) != FULL:
+                if plan_starts(snapshot.now, calendar, variants, self.fill, self.window, booked, scratch) != FULL:
                     return booked
             places *= 2
 
 
-def _ways(snapshot: Snapshot, order: Ints) -> WaitingWays:
+def _variants(snapshot: Snapshot, order: Ints) -> WaitingVariants:
     """How each of these jobs may run, node by node; a job that does not say how many nodes it wants takes the fewest."""
     jobs, cluster = snapshot.jobs, snapshot.cluster
     largest = [max(int(cluster.node_gpus[cluster.node_type == kind].max(initial=0)), 1) for kind in range(len(cluster.types))]
     first, kinds, options, needs, spans, lengths = [0], [], [], [], [], []
     remaining = np.maximum(jobs.remaining, _INSTANT)
     for job in order.tolist():
-        for place, way in enumerate(jobs.options(job)):
-            if way.rate <= 0:
+        for place, variant in enumerate(jobs.options(job)):
+            if variant.rate <= 0:
                 continue
-            span = max(way.nodes, math.ceil(way.gpus / largest[way.type]), 1)
-            each = math.ceil(way.gpus / span)
-            kinds.append(way.type)
+            span = max(variant.nodes, math.ceil(variant.gpus / largest[variant.type]), 1)
+            each = math.ceil(variant.gpus / span)
+            kinds.append(variant.type)
             options.append(place)
             spans.append(span)
-            needs.append((each, way.cpus * (each or 1), way.memory * (each or 1)))
-            lengths.append(remaining[job] / way.rate)
+            needs.append((each, variant.cpus * (each or 1), variant.memory * (each or 1)))
+            lengths.append(remaining[job] / variant.rate)
         first.append(len(kinds))
     starts, kind, option, span_of = (np.array(column, dtype=np.int64) for column in (first, kinds, options, spans))
     queue = jobs.queue[order].astype(np.int64)
-    return WaitingWays(
+    return WaitingVariants(
         starts, kind, option, np.array(needs, dtype=np.float64).reshape(-1, AMOUNTS), span_of, np.array(lengths, dtype=np.float64), queue
     )
 
@@ -346,12 +347,12 @@ def _held(snapshot: Snapshot, job: int) -> tuple[list[int], list[int]]:
     return nodes.tolist(), counts.tolist()
 
 
-def _promises(snapshot: Snapshot, order: Ints, ways: WaitingWays, booked: NodeBookings) -> tuple[Reservation, ...]:
+def _promises(snapshot: Snapshot, order: Ints, variants: WaitingVariants, booked: NodeBookings) -> tuple[Reservation, ...]:
     """The starts to come."""
     found = []
     for k in np.flatnonzero((booked.start > snapshot.now) & (np.diff(booked.first) > 0)).tolist():
-        way, nodes = int(booked.way[k]), booked.node[booked.first[k] : booked.first[k + 1]]
-        start, gpus = float(booked.start[k]), int(ways.need[way, GPUS]) * len(nodes)
-        end = start + float(ways.seconds[way])
-        found.append(Reservation(start, end, gpus, type=int(ways.type[way]), job=int(order[k]), nodes=tuple(nodes.tolist())))
+        variant, nodes = int(booked.variant[k]), booked.node[booked.first[k] : booked.first[k + 1]]
+        start, gpus = float(booked.start[k]), int(variants.need[variant, GPUS]) * len(nodes)
+        end = start + float(variants.seconds[variant])
+        found.append(Reservation(start, end, gpus, type=int(variants.type[variant]), job=int(order[k]), nodes=tuple(nodes.tolist())))
     return tuple(found)

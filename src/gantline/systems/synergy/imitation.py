@@ -12,10 +12,10 @@ import numpy as np
 from gantline.core.errors import RefusedError, UsageError, near
 from gantline.core.reasons import Reason
 from gantline.engine.drivers.simulation import Simulation
-from gantline.engine.imitations.intervals import DeviceSeats, HeldInterval, write_intervals, write_jobs
+from gantline.engine.imitations.intervals import DeviceCalendar, HeldInterval, write_intervals, write_jobs
 from gantline.models.sensitivity import Networks, PerGpu, SensitivityProfile
 from gantline.systems.synergy.policies import mechanisms
-from gantline.systems.synergy.policies.mechanisms import Need, Seats, Servers, Speeds, Vector, chosen_cells, demand_of
+from gantline.systems.synergy.policies.mechanisms import GpusByServer, Need, Servers, Speeds, Vector, chosen_cells, demand_of
 from gantline.systems.synergy.policies.policy import Synergy
 from gantline.systems.synergy.traces import SynergyProfiles
 from gantline.traces.trace import Trace
@@ -140,7 +140,7 @@ class SynergyRounds:
     """Rounds begin at one second."""
     on_round: Callable[[float, int, int], None] | None = None
     ends: dict[int, float] = field(default_factory=dict)
-    spells: list[tuple[float, SynergyJob, Seats]] = field(default_factory=list)
+    spells: list[tuple[float, SynergyJob, GpusByServer]] = field(default_factory=list)
     """(begin of the round, job, where)."""
     count: int = 0
 
@@ -186,7 +186,7 @@ class SynergyRounds:
             job.done += math.floor(self.length / (job.profile.step_time / speed))
             job.attained += self.length * job.gpus
             job.last_ran = now
-            self.spells.append((now, job, servers.seats[job]))
+            self.spells.append((now, job, servers.gpus_by_server[job]))
             if job.done >= job.steps:
                 self.ends[job.row] = now + self.length
                 ended.add(job)
@@ -209,24 +209,29 @@ class SynergyRounds:
 
 
 def joined(
-    rounds: Sequence[tuple[float, SynergyJob, Seats]], length: float, sku: Sku, servers: int
+    rounds: Sequence[tuple[float, SynergyJob, GpusByServer]], length: float, sku: Sku, servers: int
 ) -> list[tuple[int, float, float, list[int]]]:
     """Row, begin, end and devices, in the order in which they begin. The original counts GPUs by server;
     here each spell keeps the devices it began with.
     """
     last: dict[int, int] = {}
-    found: list[tuple[int, float, float, Seats]] = []
-    for begin, job, seats in rounds:
+    found: list[tuple[int, float, float, GpusByServer]] = []
+    for begin, job, gpus_by_server in rounds:
         at = last.get(job.row)
-        if at is not None and found[at][2] == begin and found[at][3] == seats:
-            found[at] = (job.row, found[at][1], begin + length, seats)
+        if at is not None and found[at][2] == begin and found[at][3] == gpus_by_server:
+            found[at] = (job.row, found[at][1], begin + length, gpus_by_server)
         else:
             last[job.row] = len(found)
-            found.append((job.row, begin, begin + length, seats))
-    free = DeviceSeats(sku.gpus * servers)
+            found.append((job.row, begin, begin + length, gpus_by_server))
+    free = DeviceCalendar(sku.gpus * servers)
     return [
-        (row, begin, end, [one for server, gpus in seats.items() for one in free.take(gpus, begin, end, server * sku.gpus, sku.gpus)])
-        for row, begin, end, seats in found
+        (
+            row,
+            begin,
+            end,
+            [one for server, gpus in gpus_by_server.items() for one in free.take(gpus, begin, end, server * sku.gpus, sku.gpus)],
+        )
+        for row, begin, end, gpus_by_server in found
     ]
 
 

@@ -13,10 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gantline.core.arrays import Floats
-from gantline.core.constraints import parameter
 from gantline.core.errors import UsageError
 from gantline.core.plan import Plan
-from gantline.core.policy import OrderPolicy
+from gantline.core.policy import OrderPolicy, parameter
 from gantline.core.snapshot import Snapshot
 from gantline.policies.interference import INTERFERENCE
 

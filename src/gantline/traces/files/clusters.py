@@ -6,13 +6,16 @@ import csv
 import math
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
-from gantline.core.cluster import Cluster, Node
-from gantline.core.cluster_spec import grown, parse_cluster, parse_cluster_yaml
+import yaml
+
+from gantline.core.cluster import NO_BANDWIDTHS, Bandwidths, Cluster, Link, Node, check_links
+from gantline.core.cluster_spec import add_machine, check_size, grown, parse_cluster, racks_of
 from gantline.core.errors import GantlineError, NotFoundError, TraceError, UsageError, near
+from gantline.core.fields import seconds
 from gantline.core.inputs import KINDS, NodeEvent
-from gantline.core.nodes import NO_BANDWIDTHS
-from gantline.core.units import seconds
+from gantline.traces.files.marked_yaml import composed
 from gantline.traces.importers.table import number, read_foreign, text
 
 _GPUS = 8
@@ -97,6 +100,106 @@ def short_form(cluster: Cluster) -> str:
         beside = "".join(f"/{amount:.10g}{unit}" for amount, unit in zip(amounts, "cgsd") if amount) + (f"@{rack}" if rack else "")
         parts.append(f"{kind}:{count}x{gpus}{beside}")
     return ",".join(parts)
+
+
+# YAML
+
+_YAML_NODE = {"name", "count", "type", "gpus", "cpus", "memory", "storage", "device_memory", "rack", "per_rack", "pool", "slices"}
+_YAML_LINK = {"a", "b", "bandwidth", "kind"}
+
+
+def parse_cluster_yaml(text: str, where: str = "cluster file") -> Cluster:
+    """The cluster that a YAML document describes, in the words of the short form::
+
+    nodes:
+      - {count: 4, type: v100, gpus: 8, cpus: 96, memory: 512, storage: 500, device_memory: 32, rack: r1}
+      - {count: 32, type: a100, gpus: 8, per_rack: 16}
+      - {type: h200, gpus: 2, slices: 8%x4+16%x4}
+    bandwidths: {node: 300, rack: 25, cluster: 6}
+    links:
+      - {a: rack:r1, b: switch:core, bandwidth: 12.5, kind: network}
+    """
+    try:
+        loader = yaml.SafeLoader(text)
+        node = composed(loader, where)
+        document = None if node is None else loader.construct_document(node)
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        place = f"{where}:{mark.line + 1}" if mark is not None else where
+        problem = getattr(error, "problem", None) or "not YAML"
+        raise UsageError(f"broken YAML: {problem}", where=place, fix="check indentation, colons and brackets there") from None
+    except RecursionError:
+        raise UsageError("the YAML is nested too deeply", where=where, fix="a list of nodes needs three levels") from None
+    if not isinstance(document, dict) or not isinstance(document.get("nodes"), list) or not document["nodes"]:
+        raise UsageError("no list 'nodes'", where=where, fix="write nodes: [{count: 4, type: v100, gpus: 8}]")
+    _only(document, {"nodes", "links", "bandwidths", "name"}, where)
+    nodes: list[Node] = []
+    for at, entry in enumerate(document["nodes"]):
+        place = f"{where}: nodes[{at}]"
+        if not isinstance(entry, dict):
+            raise UsageError("is not a mapping", where=place, fix="write {count: 4, type: v100, gpus: 8}")
+        _only(entry, _YAML_NODE, place)
+        count, gpus = _whole(entry, "count", place, 1), _whole(entry, "gpus", place, 0)
+        check_size(len(nodes) + count, sum(node.gpus for node in nodes) + count * gpus, place)
+        per_rack = _whole(entry, "per_rack", place, 0) if "per_rack" in entry else None
+        for index, rack in enumerate(racks_of(nodes, count, str(entry.get("rack", "")), per_rack, place)):
+            base = str(entry.get("name", f"node{len(nodes)}"))
+            machine = Node(
+                name=f"{base}-{index}" if "name" in entry and count > 1 else base,
+                type=str(entry.get("type", "gpu")),
+                gpus=gpus,
+                cpus=_number(entry, "cpus", place, 0),
+                memory=_number(entry, "memory", place, 0),
+                storage=_number(entry, "storage", place, 0),
+                device_memory=_number(entry, "device_memory", place, 0),
+                rack=rack,
+                pool=str(entry.get("pool", "")),
+            )
+            add_machine(nodes, machine, None if entry.get("slices") is None else str(entry["slices"]), place)
+    links: list[Link] = []
+    listed = document.get("links") or []
+    if not isinstance(listed, list):
+        fix = "write links: [{a: rack:r1, b: rack:r2, bandwidth: 12.5}]"
+        raise UsageError(f"'links' is {listed!r:.60}, not a list", where=where, fix=fix)
+    for at, entry in enumerate(listed):
+        place = f"{where}: links[{at}]"
+        if not isinstance(entry, dict) or "a" not in entry or "b" not in entry:
+            raise UsageError("needs 'a' and 'b'", where=place, fix="write {a: rack:r1, b: rack:r2, bandwidth: 12.5}")
+        _only(entry, _YAML_LINK, place)
+        bandwidth = _number(entry, "bandwidth", place, 0, -math.inf)
+        links.append(Link(str(entry["a"]), str(entry["b"]), bandwidth, str(entry.get("kind", "network"))))
+    check_links(nodes, links, where)
+    return Cluster(tuple(nodes), tuple(links), spec=str(document.get("name", where)), bandwidths=_bandwidths(document, where))
+
+
+def _bandwidths(document: dict[str, Any], where: str) -> Bandwidths:
+    """The bandwidths of the levels, where a document has some."""
+    if "bandwidths" not in document:
+        return Bandwidths()
+    place, found = f"{where}: bandwidths", document["bandwidths"]
+    if not isinstance(found, dict) or set(found) != set(Bandwidths._fields):
+        raise UsageError("needs 'node', 'rack' and 'cluster'", where=place, fix="write {node: 300, rack: 25, cluster: 6}, GB/s")
+    return Bandwidths.of([_number(found, name, place, 0) for name in Bandwidths._fields], place)
+
+
+def _only(entry: dict[str, Any], known: set[str], place: str) -> None:
+    for key in entry:
+        if key not in known:
+            raise UsageError(f"unknown key '{key}'", where=place, fix=near(str(key), known))
+
+
+def _number(entry: dict[str, Any], key: str, place: str, default: float, least: float = 0.0) -> float:
+    value = entry.get(key, default)
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value) or value < least:
+        raise UsageError(f"'{key}' is {value!r}", where=place, fix="use a number of zero or more")
+    return float(value)
+
+
+def _whole(entry: dict[str, Any], key: str, place: str, default: int) -> int:
+    value = _number(entry, key, place, default)
+    if value != int(value):
+        raise UsageError(f"'{key}' is {entry[key]!r}", where=place, fix="use a whole number")
+    return int(value)
 
 
 # Node events from a table: ``time,node,event`` and, for nodes that join,

@@ -10,9 +10,8 @@ import numpy as np
 import polars as pl
 
 from gantline.core.cluster import Cluster
-from gantline.core.device_speeds import DeviceSpeeds
 from gantline.core.errors import NotFoundError, UsageError
-from gantline.core.grid import DevicePower
+from gantline.core.facts import DevicePower, DeviceSpeeds
 from gantline.models.prices import parse_prices
 from gantline.traces.importers.table import number, read_foreign
 from gantline.traces.read import RawTable

@@ -12,8 +12,8 @@ from pathlib import Path
 import polars as pl
 
 from gantline.core.errors import NotFoundError, UsageError
-from gantline.core.grid import Signal
-from gantline.core.units import LONGEST, seconds
+from gantline.core.facts import Signal
+from gantline.core.fields import LONGEST, seconds
 from gantline.traces.dates import seconds_since_1970, zone_offsets
 from gantline.traces.importers.table import moment, number, read_foreign
 from gantline.traces.read import RawTable

@@ -17,8 +17,8 @@ import polars as pl
 
 from gantline.core.arrays import Floats, Ints
 from gantline.models.convergence import LossCurve
+from gantline.models.links.slowest_link_scaling import Scaling
 from gantline.models.parameter_servers import ServerJob, ServerSpeed
-from gantline.models.scaling import Scaling
 from gantline.traces.generators.drawing import Streams, as_trace, unit_gaps
 from gantline.traces.generators.given import Mix, check_above_zero, fault, mix_of, number, seconds, settings_of, whole
 from gantline.traces.options import WrittenOption, format_options

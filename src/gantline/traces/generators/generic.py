@@ -90,8 +90,8 @@ def _options(speeds: Mix[str], sensitivity: Floats, gpus: Picks, duration: Float
     rows = zip(gpus.tolist(), duration.tolist(), *(factor.tolist() for factor in factors), strict=True)
     texts = []
     for size, time, *slower in rows:
-        ways = zip(speeds.values, slower, strict=True)
-        texts.append(format_options(WrittenOption(kind, size, round(time * factor, 3)) for kind, factor in ways))
+        variants = zip(speeds.values, slower, strict=True)
+        texts.append(format_options(WrittenOption(kind, size, round(time * factor, 3)) for kind, factor in variants))
     return texts
 
 

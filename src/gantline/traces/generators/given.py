@@ -10,9 +10,9 @@ from typing import Any, Generic, TypeVar, get_type_hints
 import numpy as np
 from numpy.typing import NDArray
 
-from gantline.core import units
 from gantline.core.arrays import Floats
 from gantline.core.errors import UsageError, near
+from gantline.core.fields import seconds as parse_seconds
 
 
 def fault(field: str, what: str, fix: str = "") -> UsageError:
@@ -59,7 +59,7 @@ def truth(value: object, field: str) -> bool:
 
 def seconds(value: object, field: str) -> float:
     """A time in seconds: a number, or text with a unit such as ``90s``, ``15m``, ``4h``, ``7d``."""
-    found = units.seconds(value, _place(field)) if isinstance(value, str) else value
+    found = parse_seconds(value, _place(field)) if isinstance(value, str) else value
     return number(found, field)
 
 

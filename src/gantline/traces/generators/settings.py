@@ -152,8 +152,8 @@ def _check_amount(given: WorkloadSettings) -> None:
         raise fault("gpus", "a load needs the number of GPUs that it is a fraction of", "give gpus=64, for instance")
     count = len(rates) + (given.jobs is not None) + (given.length is not None)
     if count != 2:
-        ways = "give two of: jobs, length, and a rate (load with gpus, or jobs_per_hour)"
-        raise fault("jobs", "the amount of work is not determined" if count < 2 else "the amount is given thrice", ways)
+        variants = "give two of: jobs, length, and a rate (load with gpus, or jobs_per_hour)"
+        raise fault("jobs", "the amount of work is not determined" if count < 2 else "the amount is given thrice", variants)
 
 
 def _check_shape(given: WorkloadSettings) -> None:

@@ -150,8 +150,8 @@ def openb(
 
 def _alternatives() -> pl.Expr:
     """``A|B`` as ``A:2=60|B:2=60``: the same number of GPUs for the same time on either type."""
-    way = pl.format(":{}={}", pl.col("gpus").cast(pl.Int64, strict=False), pl.col("duration"))
-    both = pl.concat_str(pl.col("_spec").str.replace_all("|", way + "|", literal=True), way)
+    variant = pl.format(":{}={}", pl.col("gpus").cast(pl.Int64, strict=False), pl.col("duration"))
+    both = pl.concat_str(pl.col("_spec").str.replace_all("|", variant + "|", literal=True), variant)
     return pl.when(pl.col("_spec").str.contains("|", literal=True)).then(both).otherwise(pl.lit(""))
 
 

@@ -8,25 +8,11 @@ from itertools import product
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from gantline.core.arrays import Ints
 from gantline.core.errors import UsageError
-from gantline.core.jit import kernel_from_zero
-from gantline.models.solvers.allocation_search.evolution import (
-    SIDE,
-    count_fronts,
-    crowding,
-    find_fronts,
-    group_by_front,
-    merge_by_objectives,
-    sort_by_objectives,
-)
-from gantline.models.solvers.allocation_search.packed_rows import Layout, Scratch, Words, fields_of, layout_for, pack, scratch_for, unpack
+from gantline.models.solvers.allocation_search.packed_rows import layout_for
 from gantline.models.solvers.allocation_search.search import Demand, Workspace, search
-from gantline.models.solvers.allocation_search.settling import UNKNOWN, WORTHS, Problem, Rules, settle, tell_worth
-from gantline.models.solvers.allocation_search.variation import jumps
 
 
 def demand(jobs: int, nodes: int, per_node: int, *, power: float = -1.0, seed: int = 0, present: Ints | None = None) -> Demand:
@@ -61,36 +47,6 @@ def is_possible(rows: Ints, capacity: Ints, most: Ints, avoid: bool) -> bool:
     return bool((rows.sum(axis=0) <= capacity).all() and (rows.sum(axis=1) <= most).all() and apart)
 
 
-@kernel_from_zero
-def settle_one(seed: int, layout: Layout, rules: Rules, problem: Problem, rows: Words, room: Scratch) -> None:
-    tell_worth(problem)
-    settle(np.uint64(seed), fields_of(layout), rules, problem, rows, UNKNOWN, room)
-
-
-@given(st.integers(1, 40), st.integers(1, 42), st.integers(0, 1000))
-def test_rows_survive_being_packed(nodes: int, most: int, seed: int) -> None:
-    rows = np.random.default_rng(seed).integers(0, most + 1, (3, 5, nodes))
-    layout = layout_for(nodes, most)
-    assert (unpack(pack(rows, layout), layout) == rows).all()
-
-
-@given(st.integers(1, 9), st.integers(1, 20), st.sampled_from([1, 4, 5, 6, 8]), st.booleans(), st.integers(0, 10_000))
-def test_repair_makes_any_allocation_possible_and_adds_nothing(jobs: int, nodes: int, per_node: int, avoid: bool, seed: int) -> None:
-    rng = np.random.default_rng(seed)
-    capacity = rng.integers(1, per_node + 1, nodes)
-    rows = np.minimum(rng.integers(0, per_node + 1, (jobs, nodes)) * rng.integers(0, 2, (jobs, nodes)), capacity)
-    most = rng.integers(1, nodes * per_node + 1, jobs)
-    layout = layout_for(nodes, per_node)
-    words, present = pack(rows, layout), np.zeros((layout.words, jobs), dtype=np.uint64)
-    speedup, worth = np.ones((jobs, 2, nodes * per_node + 1)), np.empty((jobs, 2, nodes * per_node + 1, WORTHS))
-    problem = Problem(pack(capacity, layout), present, most, speedup, np.ones(jobs), 1.0, worth, -1.0, False, np.minimum(most, 16), False)
-    settle_one(seed, layout, Rules(avoid, 16), problem, words, scratch_for(jobs, layout, jumps(jobs)))
-    after = unpack(words, layout)
-    assert is_possible(after, capacity, most, avoid)
-    assert (after <= rows).all()
-    assert (after.sum() == 0) == (rows.sum() == 0)
-
-
 @pytest.mark.parametrize("power", [-1.0, 0.0, 1.0])
 def test_the_best_of_a_small_world_is_found(power: float) -> None:
     capacity = np.array([2, 2])
@@ -105,7 +61,7 @@ def test_the_best_of_a_small_world_is_found(power: float) -> None:
 
 @pytest.mark.parametrize(("nodes", "per_node"), [(16, 4), (5, 8), (33, 2)])
 def test_answers_are_possible_and_depend_on_the_seed_alone(nodes: int, per_node: int) -> None:
-    capacity, world = np.full(nodes, per_node), demand(12, nodes, per_node)
+    capacity, world = 1 + np.arange(nodes) % per_node, demand(12, nodes, per_node)
     found, again, other = (search(world, capacity, seed, size=20, generations=10) for seed in (3, 3, 4))
     assert is_possible(found.best, capacity, world.most, True)
     assert (found.best == again.best).all()
@@ -155,49 +111,3 @@ def test_who_holds_more_than_it_may_is_cut_back(nodes: int) -> None:
 def test_nodes_that_are_too_large_are_refused() -> None:
     with pytest.raises(UsageError, match="a node has 64 devices"):
         layout_for(2, 64)
-
-
-@given(st.lists(st.tuples(st.integers(0, 6), st.integers(0, 6)), min_size=1, max_size=40))
-def test_fronts_are_those_of_the_definition(points: list[tuple[int, int]]) -> None:
-    first, second = np.array(points, dtype=np.float64).T.copy()
-    n = len(points)
-    half = n // 2
-    (rank, room, equals), keys = np.zeros((3, n), dtype=np.int64), np.zeros(n + SIDE)
-    order, others = np.arange(n), np.arange(half, n)
-    sort_by_objectives(first, second, order, half, keys, room, equals)
-    sort_by_objectives(first, second, others, n - half, keys, room, equals)
-    merge_by_objectives(first, second, order, half, others, n - half, room)
-    assert order.tolist() == sorted(range(n), key=lambda i: (points[i], i))
-    find_fronts(first, second, order, n, rank, keys)
-    left, front = set(range(n)), 0
-    while left:
-        free = {
-            i for i in left if not any(points[j] != points[i] and points[j] <= points[i] and points[j][1] <= points[i][1] for j in left)
-        }
-        assert {i for i in left if rank[i] == front} == free
-        left, front = left - free, front + 1
-
-
-def test_the_ends_of_a_front_are_never_crowded_and_copies_always() -> None:
-    first, second = np.array([0.0, 1.0, 1.0, 2.0, 4.0]), np.array([4.0, 2.0, 2.0, 1.0, 0.0])
-    distance = np.zeros(5)
-    crowding(first, second, np.arange(5), 0, 5, distance, np.zeros(5, dtype=np.int64))
-    assert distance.tolist() == [np.inf, 2 / 4 + 3 / 4, 0.0, 3 / 4 + 2 / 4, np.inf]
-
-
-def test_sorting_by_front_keeps_the_order_within_each() -> None:
-    order, rank = np.array([4, 0, 3, 1, 2]), np.array([1, 0, 1, 2, 0])
-    begin, grouped = np.zeros(6, dtype=np.int64), np.zeros(5, dtype=np.int64)
-    count_fronts(order, 5, rank, 3, begin)
-    group_by_front(order, 5, rank, 3, begin, grouped)
-    assert grouped.tolist() == [4, 1, 0, 2, 3]
-    assert begin[:4].tolist() == [0, 2, 4, 5]
-
-
-@pytest.mark.parametrize("jobs", [1, 2, 7, 60])
-def test_jobs_are_passed_over_as_often_as_single_draws_would(jobs: int) -> None:
-    jump = jumps(jobs)
-    known = jump[jump >= 0]
-    assert len(known) > 0.9 * len(jump)
-    for passed in range(3):
-        assert (jump == passed).mean() == pytest.approx((1.0 - 1.0 / jobs) ** passed / jobs, abs=0.001)

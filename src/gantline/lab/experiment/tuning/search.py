@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from gantline.core.errors import RefusedError, UsageError
-from gantline.core.objective import Objective
 from gantline.lab.experiment.tuning.space import SearchSpace
 from gantline.lab.experiment.tuning.workloads import Tried, Values
+from gantline.simulator.objective import Objective
 
 if TYPE_CHECKING:
     from optuna import Study
@@ -121,9 +121,9 @@ def search(
     ]
 
 
-def scores_of(objectives: Sequence[Objective], values: Mapping[str, Values], beside: Mapping[str, Values]) -> tuple[float, ...]:
+def scores_of(objectives: Sequence[Objective], values: Mapping[str, Values], reference: Mapping[str, Values]) -> tuple[float, ...]:
     """The mean over workloads of each objective, in proportion to other settings on the same workload."""
-    return tuple(sum(objective.proportion(own, beside[name]) for name, own in values.items()) / len(values) for objective in objectives)
+    return tuple(sum(objective.proportion(own, reference[name]) for name, own in values.items()) / len(values) for objective in objectives)
 
 
 def _asked(study: Study, space: SearchSpace, trials: int, seed: int) -> dict[int, Mapping[str, str]]:

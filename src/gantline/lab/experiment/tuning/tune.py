@@ -17,7 +17,6 @@ from pathlib import Path
 from gantline.core.errors import RefusedError, UsageError
 from gantline.core.fields import plain_values
 from gantline.core.json_reader import loads
-from gantline.core.objective import Objective
 from gantline.lab.experiment.folder import ExperimentFolder
 from gantline.lab.experiment.intervals import USUAL, check_confidence
 from gantline.lab.experiment.results import results_frame
@@ -28,6 +27,7 @@ from gantline.lab.experiment.tuning.space import SearchSpace
 from gantline.lab.experiment.tuning.tuned import BEST, FRONT, Tuned, gain_of
 from gantline.lab.experiment.tuning.workloads import Laboratory, Tried, Workloads, workloads_of
 from gantline.lab.whole_files import write_frame, write_json, write_text
+from gantline.simulator.objective import Objective
 
 SEEDS = 8
 """Of a generator, by default: five to tune on, three to hold back, which is what an interval needs."""

@@ -13,7 +13,6 @@ import polars as pl
 
 from gantline.core.arrays import Floats
 from gantline.core.errors import NotFoundError, UsageError, near
-from gantline.core.objective import WORDS, Objective
 from gantline.core.policy import Policy
 from gantline.lab.experiment.intervals import Interval, fewest_samples, mean_interval
 from gantline.lab.experiment.tuning.search import SearchResult, Trial, value_of
@@ -21,6 +20,7 @@ from gantline.lab.experiment.tuning.space import Choices, Range
 from gantline.lab.experiment.tuning.workloads import Values, Workloads
 from gantline.lab.report.figures.chart import Chart
 from gantline.lab.report.figures.panels import Axis, Line, Panel, Points, floats
+from gantline.simulator.objective import WORDS, Objective
 from gantline.traces.files.policies import load_policy, settings_text
 
 BEST = "best.yaml"

@@ -10,8 +10,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from gantline.core.errors import GantlineError, UsageError
-from gantline.core.objective import Objective
-from gantline.core.outcomes import Ended
 from gantline.lab.experiment.folder import ExperimentFolder
 from gantline.lab.experiment.grid import Case, PolicyChoice
 from gantline.lab.experiment.records import DISK_FULL, DONE, FAILED, Record, store_failure
@@ -21,6 +19,7 @@ from gantline.lab.experiment.trace_source import TraceSource
 from gantline.lab.report.metrics.measure import ended_jobs
 from gantline.lab.report.run_warnings import is_broken
 from gantline.lab.whole_files import DiskFullError
+from gantline.simulator.objective import Ended, Objective
 from gantline.traces.trace import Trace
 
 if TYPE_CHECKING:

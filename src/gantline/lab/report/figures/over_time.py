@@ -8,7 +8,6 @@ from dataclasses import replace
 import numpy as np
 import polars as pl
 
-from gantline.core.areas import integral
 from gantline.core.errors import UsageError
 from gantline.lab.report.figures.chart import Chart
 from gantline.lab.report.figures.panels import Axis, Line, Panel, Points, brief, unit_for
@@ -17,6 +16,7 @@ from gantline.lab.report.labels import names_of
 from gantline.lab.report.metrics import bin_means, received_share, with_utilization
 from gantline.lab.report.metrics.fairness import held_over_time, machines, progress_over_time
 from gantline.lab.report.metrics.fragmentation import fragmentation_series
+from gantline.simulator.areas import integral
 
 SLICES = 400
 MOST_TOGETHER = 4

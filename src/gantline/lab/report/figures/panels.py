@@ -119,7 +119,7 @@ class Drawing:
     title: str
     panels: tuple[Panel, ...]
     notes: tuple[str, ...] = ()
-    beside: bool = False
+    side_by_side: bool = False
 
 
 def floats(values: Sequence[float] | NDArray[np.float64]) -> Floats:

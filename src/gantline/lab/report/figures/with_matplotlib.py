@@ -108,18 +108,18 @@ def draw(chart: Drawing, theme: Theme = LIGHT, look: Look | None = None) -> Figu
         count = len(chart.panels)
         ratios = [panel.height for panel in chart.panels]
         part = PANEL_HEIGHT * min(1.0, max(0.62, look.width / WIDTH))  # a narrow figure is lower, but not too low to read
-        tall = part * max(ratios) if chart.beside else part * sum(ratios) * 0.9 + 0.5 * scale
+        tall = part * max(ratios) if chart.side_by_side else part * sum(ratios) * 0.9 + 0.5 * scale
         size = (look.width, look.height or tall)
         figure = Figure(figsize=size, layout="constrained", facecolor=theme.ground)
         grid = figure.subplots(
-            1 if chart.beside else count,
-            count if chart.beside else 1,
+            1 if chart.side_by_side else count,
+            count if chart.side_by_side else 1,
             squeeze=False,
-            sharex=False if chart.beside else "all",
-            gridspec_kw={} if chart.beside else {"height_ratios": ratios},
+            sharex=False if chart.side_by_side else "all",
+            gridspec_kw={} if chart.side_by_side else {"height_ratios": ratios},
         )
         for position, (axes, panel) in enumerate(zip(grid.flat, chart.panels)):
-            _draw_panel(axes, panel, theme, bottom=chart.beside or position == count - 1)
+            _draw_panel(axes, panel, theme, bottom=chart.side_by_side or position == count - 1)
         if chart.title:
             wrapped = fill(chart.title, max(20, int(look.width * 72 / (0.62 * 11.5 * scale))))
             figure.suptitle(wrapped, color=theme.text, fontsize=11.5 * scale, x=0.01, ha="left", fontweight="bold")

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from gantline.core.areas import Steps, integral, mean
 from gantline.core.arrays import Floats, Ints
 from gantline.core.errors import UsageError
 from gantline.lab.report.frames import RunLike, StoredRun
+from gantline.simulator.areas import Steps, integral, mean
 from gantline.simulator.run import Run
 from gantline.simulator.run_columns import FUTURE, RunColumns
 

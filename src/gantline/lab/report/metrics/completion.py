@@ -9,8 +9,9 @@ import numpy as np
 import polars as pl
 
 from gantline.core.arrays import Bools, Floats, Ints
+from gantline.lab.report.frames import jobs_of_frame
 from gantline.lab.report.metrics.columns import finite_only
-from gantline.simulator.run_columns import CANCELLED, COMPLETED, FAILED, FUTURE, REJECTED, RUNNING, WAITING, JobColumns, jobs_of_frame
+from gantline.simulator.run_columns import CANCELLED, COMPLETED, FAILED, FUTURE, REJECTED, RUNNING, WAITING, JobColumns
 
 SLOWDOWN_THRESHOLD = 10.0
 """Seconds a job counts as at least, so that a one-second job that waited a minute does not rule the mean."""

@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from gantline.core.areas import integral
 from gantline.core.arrays import Bools, Ints
 from gantline.core.errors import UsageError, near
 from gantline.core.reasons import Reason
 from gantline.lab.report.frames import RunLike, StoredRun, node_gpus_of, settled, span_of
 from gantline.lab.report.metrics.fragmentation import fragmentation, fragmentation_series
+from gantline.simulator.areas import integral
 from gantline.simulator.run_columns import SeriesColumns, SpanColumns
 
 

@@ -8,11 +8,11 @@ from typing import Literal
 import numpy as np
 import polars as pl
 
-from gantline.core.areas import integral, mean_present
 from gantline.core.arrays import Floats, Ints
 from gantline.core.reasons import Reason
 from gantline.lab.report.frames import RunLike, StoredRun, node_gpus_of, settled, span_of
 from gantline.lab.report.metrics.completion import finite
+from gantline.simulator.areas import integral, mean_present
 from gantline.simulator.run_columns import COMPLETED, REJECTED, JobColumns, SpanColumns
 
 RhoDefinition = Literal["share", "contention", "static"]

@@ -15,11 +15,11 @@ from typing import NamedTuple
 import numpy as np
 import polars as pl
 
-from gantline.core.areas import integral
 from gantline.core.arrays import Bools, Floats, Ints
 from gantline.core.jit import kernel
 from gantline.lab.report.frames import RunLike
 from gantline.lab.report.metrics.columns import columns_of
+from gantline.simulator.areas import integral
 from gantline.simulator.run_columns import CANCELLED, COMPLETED, FAILED, REJECTED, RunColumns
 
 ARRIVE, START, END = 0, 1, 2

@@ -10,9 +10,7 @@ from typing import Literal
 import numpy as np
 import polars as pl
 
-from gantline.core.areas import mean
 from gantline.core.arrays import Floats
-from gantline.core.outcomes import Ended
 from gantline.lab.report.frames import RunLike, node_gpus_of, node_racks_of, settled, span_of
 from gantline.lab.report.metrics.columns import WHOLE, Window, columns_of, finite_only, span, time_mean, tracked_window
 from gantline.lab.report.metrics.completion import (
@@ -39,6 +37,8 @@ from gantline.lab.report.metrics.fairness import (
 )
 from gantline.lab.report.metrics.fragmentation import stranded_share, stranded_steps
 from gantline.lab.report.metrics.steadiness import Steadiness, steadiness_of
+from gantline.simulator.areas import mean
+from gantline.simulator.objective import Ended
 from gantline.simulator.run_columns import FAILED, REJECTED, JobColumns, RunColumns, joined
 
 
@@ -120,9 +120,11 @@ class Measuring:
         found["deadline_satisfaction"] = met / (met + missed) if met + missed else math.nan
         found["resizes"], found["migrations"] = resizes(spans, counted), migrations(spans, counted)
         found["cross_node"], found["cross_rack"] = cross_node(spans, counted), cross_rack(spans, counted, node_racks_of(run))
-        told = summary if window == WHOLE and "links" in summary else {}
-        found["communication"] = float(told.get("communication_seconds", math.nan))
-        found["link_overload"] = float(sum(link["overload_seconds"] for link in told["links"])) if told else math.nan
+        summary_of_links = summary if window == WHOLE and "links" in summary else {}
+        found["communication"] = float(summary_of_links.get("communication_seconds", math.nan))
+        found["link_overload"] = (
+            float(sum(link["overload_seconds"] for link in summary_of_links["links"])) if summary_of_links else math.nan
+        )
         lost = summary.get("time_lost") if window == WHOLE else None
         found["time_lost"] = math.nan if lost is None else float(lost)
         found["fragmentation"] = stranded_share(stranded_steps(whole, sizes), start, end) if sizes else math.nan
@@ -201,7 +203,7 @@ def per_group(jobs: pl.DataFrame, by: Literal["user", "queue", "app"], end: floa
     return table.join(shares, on=by, how="left").sort(["gpu_hours", by], descending=[True, False])
 
 
-# A finished run as an objective sees it (`gantline.core.objective`): how its jobs ended, what it cost and how much energy it drew.
+# A finished run as an objective sees it (`gantline.simulator.objective`): how its jobs ended, what it cost and how much energy it drew.
 
 
 def ended_run(run: RunLike) -> Ended:

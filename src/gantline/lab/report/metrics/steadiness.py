@@ -13,10 +13,10 @@ from itertools import combinations
 
 import numpy as np
 
-from gantline.core.areas import Steps, integral, mean
 from gantline.core.arrays import Floats
 from gantline.lab.report.frames import RunLike
 from gantline.lab.report.metrics.columns import columns_of
+from gantline.simulator.areas import Steps, integral, mean
 from gantline.simulator.run_columns import COMPLETED, REJECTED, RunColumns
 
 WINDOWS = 10

@@ -117,14 +117,14 @@ def _named(config: Shown, kind: str, part: str, name: str, where: str) -> Shown:
     return found
 
 
-def _trust(cluster: Shown, user: Shown, beside: Path, where: str) -> ssl.SSLContext:
+def _trust(cluster: Shown, user: Shown, folder: Path, where: str) -> ssl.SSLContext:
     """Which certificates are believed, and our own. Files of a kubeconfig are named relative to it."""
     try:
-        authority = _content(cluster, "certificate-authority", beside)
+        authority = _content(cluster, "certificate-authority", folder)
         trust = ssl.create_default_context(cadata=authority.decode("ascii") if authority else None)
         if cluster.get("insecure-skip-tls-verify"):
             trust.check_hostname, trust.verify_mode = False, ssl.CERT_NONE
-        certificate, key = _content(user, "client-certificate", beside), _content(user, "client-key", beside)
+        certificate, key = _content(user, "client-certificate", folder), _content(user, "client-key", folder)
         if certificate and key:
             with tempfile.NamedTemporaryFile(prefix="gantline-", suffix=".pem") as file:  # the library reads certificates from files only
                 file.write(certificate + b"\n" + key)
@@ -135,10 +135,10 @@ def _trust(cluster: Shown, user: Shown, beside: Path, where: str) -> ssl.SSLCont
     return trust
 
 
-def _content(entry: Shown, name: str, beside: Path) -> bytes:
+def _content(entry: Shown, name: str, folder: Path) -> bytes:
     if entry.get(f"{name}-data"):
         return base64.b64decode(str(entry[f"{name}-data"]))
-    return (beside / str(entry[name])).read_bytes() if entry.get(name) else b""
+    return (folder / str(entry[name])).read_bytes() if entry.get(name) else b""
 
 
 def _token_of(plugin: Shown) -> str:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from gantline.core.inputs import Fault
 from gantline.engine.executor import News, Order, Verb
-from gantline.live.runners.kubernetes.gang import GangEnd, PodGang
+from gantline.live.runners.kubernetes.gang_lifecycle import GangEnd, PodGang
 from gantline.live.runners.kubernetes.pods_and_nodes import identity_of
 from gantline.live.runners.kubernetes.workload_lifecycle import WorkloadLifecycle
 from gantline.live.runners.runner_context import Task

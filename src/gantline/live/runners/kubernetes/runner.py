@@ -19,15 +19,14 @@ from gantline.live.runners.kubernetes.access import Object, find_access, path_of
 from gantline.live.runners.kubernetes.client import ApiClient, Follower
 from gantline.live.runners.kubernetes.cluster_cache import ClusterCache
 from gantline.live.runners.kubernetes.execution import PodExecution
-from gantline.live.runners.kubernetes.gang import PodGang
+from gantline.live.runners.kubernetes.gang_lifecycle import PodGang
 from gantline.live.runners.kubernetes.lease_and_rights import Leadership, LostLeaseError, check_rights
 from gantline.live.runners.kubernetes.logs import LogCopies
-from gantline.live.runners.kubernetes.manifests import PodTerms
-from gantline.live.runners.kubernetes.pods_and_nodes import identity_of, read_node, read_pod
+from gantline.live.runners.kubernetes.pods_and_nodes import PodTerms, identity_of, read_node, read_pod
 from gantline.live.runners.kubernetes.workload_controller import WorkloadController, follow_workloads, kinds_served
 from gantline.live.runners.kubernetes.workloads import Workload, WorkloadKind
 from gantline.live.runners.kubernetes.write_queue import WriteQueue
-from gantline.live.runners.local.kept import KeptJobs, KeptOutput
+from gantline.live.runners.local.output import KeptJobs, KeptOutput
 from gantline.live.runners.registry import OPTIONS
 from gantline.live.runners.runner import Runner
 from gantline.live.runners.runner_context import Contact, RunnerContext, RunnerOption
@@ -138,7 +137,7 @@ class KubernetesRunner(Runner):
         return self.cache.drained
 
     # --- beginning and end ----------------------------------------------------------------------------------------------
-    def roll_call(self, is_over: Callable[[str], bool] = lambda job: False) -> Sequence[Present]:
+    def adopt(self, is_over: Callable[[str], bool] = lambda job: False) -> Sequence[Present]:
         folder = self.home / "jobs"
         newest: dict[str, int] = {}
         for job in sorted(one.name for one in folder.iterdir() if one.is_dir() and not is_over(one.name)) if folder.is_dir() else ():

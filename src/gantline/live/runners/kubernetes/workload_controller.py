@@ -18,10 +18,9 @@ from gantline.core.errors import GantlineError, UnreachableError
 from gantline.live.jobs.spec_file import spec_of
 from gantline.live.runners.kubernetes.access import Object, path_of
 from gantline.live.runners.kubernetes.client import ApiClient, ApiError, Follower
-from gantline.live.runners.kubernetes.gang import PodGang
+from gantline.live.runners.kubernetes.gang_lifecycle import PodGang
 from gantline.live.runners.kubernetes.pods_and_nodes import MARK
-from gantline.live.runners.kubernetes.workload_lifecycle import WorkloadLifecycle
-from gantline.live.runners.kubernetes.workload_spec import SIZES, asks_of, spec_of_workload
+from gantline.live.runners.kubernetes.workload_lifecycle import SIZES, WorkloadLifecycle, asks_of, spec_of_workload
 from gantline.live.runners.kubernetes.workloads import KINDS, QUEUE, Workload, WorkloadKind, line
 from gantline.live.runners.kubernetes.write_queue import WorkloadChanges
 

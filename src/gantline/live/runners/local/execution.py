@@ -17,7 +17,6 @@ from typing import Any, Protocol
 
 from gantline.core.errors import RefusedError
 from gantline.core.inputs import Fault
-from gantline.engine.drivers.live import Clock
 from gantline.engine.executor import News, Order, Report, Verb
 from gantline.live.jobs.launch import Launch
 from gantline.live.runners.local.files import seconds_ago
@@ -27,6 +26,7 @@ from gantline.live.runners.local.orders import Writer, tell_terms
 from gantline.live.runners.local.slices import SliceCrashes
 from gantline.live.runners.runner_context import Contact, NoAccountError, Task
 from gantline.live.runners.runner_events import Ending, NodeNews, RunnerEvents
+from gantline.live.wall_time import Clock
 
 _LEAST = 60.0  # seconds that a job has at least to switch, once everything is there for it
 JOIN_LIMIT = 600.0  # seconds that newcomers have to make themselves ready

@@ -18,7 +18,7 @@ from gantline.live.runners.local.execution import Execution
 from gantline.live.runners.local.files import write_json
 from gantline.live.runners.local.fork_server import KeeperForkServer
 from gantline.live.runners.local.incarnation import Incarnations, Loss
-from gantline.live.runners.local.kept import KeptJobs, KeptOutput
+from gantline.live.runners.local.output import KeptJobs, KeptOutput
 from gantline.live.runners.runner import Runner
 from gantline.live.runners.runner_context import Contact
 from gantline.live.runners.runner_events import KeptIncarnation, Present
@@ -53,7 +53,7 @@ class HomeRunner(Runner):
             asked = asked or "a runtime environment"
         return f"it asks for {asked}, and jobs of this service are plain processes of {self.machines}" if asked else ""
 
-    def roll_call(self, is_over: Callable[[str], bool] = lambda job: False) -> Sequence[Present]:
+    def adopt(self, is_over: Callable[[str], bool] = lambda job: False) -> Sequence[Present]:
         return self.known.adopt(self.home / "jobs", is_over)
 
     # --- jobs -----------------------------------------------------------------------------------------------------------

@@ -49,9 +49,9 @@ class Writer:
         if account is not None:
             account.give(self.home, one.folder, work, checkpoint)
         devices = list(map(self.name, order.devices))
-        variables = job_environment(task, order, devices, self.url, str(checkpoint), str(one.folder)) | self._beside(order, task)
+        variables = job_environment(task, order, devices, self.url, str(checkpoint), str(one.folder)) | self._sharing_variables(order, task)
         cuda, count = self.cuda(order.devices), launch.ranks(len(order.devices))
-        beside = 0.0 if launch.share == "time" else _part(order, launch)
+        fraction = 0.0 if launch.share == "time" else _part(order, launch)
         memory, closing = int(launch.memory * 2**30), self.closing if account is not None else Closing()
         group = f"{home_mark(self.home)}.{name}"  # another service of this machine has jobs of the same numbers
         groups = self.groups.of(group, launch.pids, memory, account is not None, closing.numbers(cuda))
@@ -63,7 +63,7 @@ class Writer:
             "account": None if account is None else account.to_json(),
             "env": common_environment(launch.env, variables, closing.visible(cuda), of_account),
             "ranks": rank_environments(
-                launch, len(order.devices), by_rank(self.slices(order.devices), count, self.mps.serve, beside or 1.0)
+                launch, len(order.devices), by_rank(self.slices(order.devices), count, self.mps.serve, fraction or 1.0)
             ),
             "stop_signal": launch.stop_signal, "grace": launch.grace, "save_signal": launch.save_signal,
             "resumes": launch.resumes, "trial": one.is_trial,
@@ -77,8 +77,8 @@ class Writer:
         """The gang that shall be: which ranks stay, in their new order, and the environment of newcomers."""
         about = grant_environment(order, list(map(self.name, devices)))
         env = {**about, "GANTLINE_JOINING": "1", "CUDA_VISIBLE_DEVICES": ",".join(self.cuda(devices))}
-        told = by_rank(self.slices(devices), len(devices), self.mps.serve)
-        ranks = rank_environments(launch, len(devices), told)[len(members) :]
+        slice_env = by_rank(self.slices(devices), len(devices), self.mps.serve)
+        ranks = rank_environments(launch, len(devices), slice_env)[len(members) :]
         return {"epoch": order.epoch, "members": list(members), "env": env, "ranks": ranks}
 
     @property
@@ -97,9 +97,9 @@ class Writer:
 
     def part(self, order: Order, task: Task) -> float:
         """Its part of the time on a device that it takes turns on; 0: it takes no turns."""
-        return 0.0 if not task.launch.share or self._beside(order, task) else _part(order, task.launch)
+        return 0.0 if not task.launch.share or self._sharing_variables(order, task) else _part(order, task.launch)
 
-    def _beside(self, order: Order, task: Task) -> dict[str, str]:
+    def _sharing_variables(self, order: Order, task: Task) -> dict[str, str]:
         """Variables for a job that runs beside others on its GPUs; none where that is not possible, or not wanted."""
         part, gpus = _part(order, task.launch), self.cuda(order.devices)
         if not 0.0 < part < 1.0 or task.launch.share == "time" or not gpus:

@@ -19,8 +19,8 @@ from gantline.live.runners.local.home_runner import KeeperRunner
 from gantline.live.runners.local.incarnation import Incarnation, Incarnations
 from gantline.live.runners.local.isolation import Closing, LocalAccounts, find_groups
 from gantline.live.runners.local.keeper import share_out
-from gantline.live.runners.local.kept import KeptJobs
 from gantline.live.runners.local.orders import Writer
+from gantline.live.runners.local.output import KeptJobs
 from gantline.live.runners.local.slices import Mps, SliceCrashes, check_slices, unbounded
 from gantline.live.runners.registry import OPTIONS
 from gantline.live.runners.runner_context import Contact, RunnerContext, RunnerOption

@@ -284,8 +284,8 @@ class SliceCrashes:
         state, gpus = one.state, self._gpus(one)
         if gpus and state.get("cause") == "failed" and state.get("exit") is not None and not one.order.get("lost"):
             crashes = self._look([*alive, one])
-            beside = any(gpus & self._gpus(other) for other in alive if other is not one)
-            one.order |= {"lost": why} if beside and (why := next((crashes[gpu] for gpu in gpus if gpu in crashes), "")) else {}
+            shares_gpu = any(gpus & self._gpus(other) for other in alive if other is not one)
+            one.order |= {"lost": why} if shares_gpu and (why := next((crashes[gpu] for gpu in gpus if gpu in crashes), "")) else {}
         if one.order.get("lost") and state.get("cause") != "finished":
             one.state = state | {"cause": "failed", "exit": None, "why": one.order["lost"]}
 

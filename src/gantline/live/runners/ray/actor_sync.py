@@ -21,10 +21,9 @@ from typing import TYPE_CHECKING
 
 from gantline.live.runners.local.files import read_json, write_json
 from gantline.live.runners.local.output import Log
-from gantline.live.runners.ray.connection import Handle
+from gantline.live.runners.ray.connection import Handle, RayNode
 from gantline.live.runners.ray.incarnation import RayIncarnation
 from gantline.live.runners.ray.node_agent import KeeperNews
-from gantline.live.runners.ray.nodes import RayNode
 from gantline.live.runners.ray.packages import Packages, broken
 
 if TYPE_CHECKING:
@@ -59,7 +58,7 @@ class ActorSync:
         self._doubtful: dict[str, FollowedKeeper] = {}  # whose keeper is gone, or a part of it, and it is not known yet why
         self._held: dict[str, FollowedKeeper] = {}  # by name
         self._single: dict[str, set[str]] = {}  # devices of an incarnation that Ray holds one by one, so that some can be given back
-        self._there: set[str] | None = None  # keepers that were there at the roll call
+        self._there: set[str] | None = None  # keepers that were there when they were adopted
         self._asking, self._is_closed = threading.Lock(), False
         self._tasks: queue.Queue[Callable[[], None] | None] = queue.Queue()
         self._answers: queue.Queue[tuple[FollowedKeeper, Handle] | None] = queue.Queue()

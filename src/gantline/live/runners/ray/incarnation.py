@@ -133,7 +133,7 @@ class RayIncarnation(Incarnation):
         return False  # the sync says so by a state
 
     def abandoned(self) -> bool:
-        """Whether an earlier service left no keeper: asked once, at the roll call."""
+        """Whether an earlier service left no keeper: asked once, when it is adopted."""
         if self.sync.adopt(self):
             return False
         lost = {"phase": "over", "cause": "failed", "exit": None, "fault": "engine", "why": "its keeper is not there any more"}

@@ -24,8 +24,7 @@ from gantline.live.runners.job_environment import free_port
 from gantline.live.runners.local.files import read_json, stamp, started_at, write_json
 from gantline.live.runners.local.fork_server import handed_on
 from gantline.live.runners.local.keeper import begin_keeper
-from gantline.live.runners.local.kept import KeptOutput
-from gantline.live.runners.local.output import Log
+from gantline.live.runners.local.output import KeptOutput, Log
 from gantline.live.runners.local.ranks import combined
 
 if TYPE_CHECKING:

@@ -22,12 +22,11 @@ from gantline.live.runners.local.files import read_json, write_json
 from gantline.live.runners.local.home_runner import HomeRunner
 from gantline.live.runners.local.incarnation import Incarnations
 from gantline.live.runners.local.isolation import Groups
-from gantline.live.runners.local.kept import KeptJobs
+from gantline.live.runners.local.output import KeptJobs
 from gantline.live.runners.local.slices import Mps
 from gantline.live.runners.ray.actor_sync import ActorSync
-from gantline.live.runners.ray.connection import OneService, OwnCluster, connect, load
+from gantline.live.runners.ray.connection import OneService, OwnCluster, RayNodes, check_devices, connect, load
 from gantline.live.runners.ray.incarnation import RayExecution, RayIncarnation, RayKeepers, RayWriter
-from gantline.live.runners.ray.nodes import RayNodes, check_devices
 from gantline.live.runners.ray.packages import Packages
 from gantline.live.runners.registry import OPTIONS
 from gantline.live.runners.runner_context import Contact, RunnerContext, RunnerOption
@@ -110,9 +109,9 @@ class RayRunner(HomeRunner):
     def cluster(self) -> Cluster:
         return self.nodes.cluster
 
-    def roll_call(self, is_over: Callable[[str], bool] = lambda job: False) -> Sequence[Present]:
+    def adopt(self, is_over: Callable[[str], bool] = lambda job: False) -> Sequence[Present]:
         self.sync.find_keepers()
-        present = super().roll_call(is_over)
+        present = super().adopt(is_over)
         self.sync.tidy_up()
         return present
 

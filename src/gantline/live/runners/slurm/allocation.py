@@ -12,9 +12,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NoReturn
 
-from gantline.core.cluster import Cluster
+from gantline.core.cluster import Cluster, Node
 from gantline.core.errors import RefusedError, UnreachableError, UsageError
-from gantline.core.nodes import Node
 from gantline.live.host import accepts
 from gantline.live.runners.local.files import home_mark
 from gantline.live.runners.runner_events import NodeNews, NodeState

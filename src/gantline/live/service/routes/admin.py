@@ -15,8 +15,8 @@ from pydantic import BaseModel, ConfigDict, Field
 import gantline
 from gantline.core.errors import NotFoundError, RefusedError, near
 from gantline.live.scheduler.retention import Keep, Retention
-from gantline.live.service.access import Role, check_user
-from gantline.live.service.answers import NoRightError, NoTokenError
+from gantline.live.service.access import NoRightError, Role, check_user
+from gantline.live.service.answers import NoTokenError
 from gantline.live.service.application import Here, Router
 from gantline.live.service.context import Context
 from gantline.live.service.metrics import CONTENT_TYPE, exposition

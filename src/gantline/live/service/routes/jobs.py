@@ -11,14 +11,12 @@ from pydantic import BaseModel, ConfigDict, Field
 from starlette.concurrency import run_in_threadpool
 
 from gantline.core.errors import NotFoundError, RefusedError, UsageError, near
+from gantline.core.fields import human_seconds
 from gantline.core.inputs import Action
-from gantline.core.units import human_seconds
-from gantline.live.jobs.cluster_check import check_promises
 from gantline.live.jobs.spec import JobSpec
-from gantline.live.jobs.spec_file import spec_of
-from gantline.live.scheduler.job_settings import change_jobs as change
-from gantline.live.service.access import Role
-from gantline.live.service.answers import NoRightError, large
+from gantline.live.jobs.spec_file import check_promises, spec_of
+from gantline.live.service.access import NoRightError, Role
+from gantline.live.service.answers import large
 from gantline.live.service.application import Here, Router
 from gantline.live.service.context import Context, job_record
 from gantline.live.service.job_output import MOST, broken_before, lost_output, read_log
@@ -194,7 +192,7 @@ class Changes(BaseModel):
 def change_job(id: str, changes: Changes, here: Here) -> dict[str, Any]:
     """Change the name, priority, time limit or estimate of a job that has not ended, or the queue of one that waits."""
     here.check_at_hand([here.job(id)], "set")
-    change(here.scheduler, [here.job(id).id], changes.model_dump(exclude_unset=True), here.caller.user)
+    here.scheduler.requests.change([here.job(id).id], changes.model_dump(exclude_unset=True), here.caller.user)
     return job_record(here.service, here.job(id))
 
 
@@ -212,7 +210,7 @@ def change_jobs(changes: ManyChanges, here: Here) -> dict[str, Any]:
     here.check_at_hand(jobs, "set")
     if not jobs:
         raise RefusedError(f"no task of {', '.join(changes.jobs)[:64]} is left to change", where="set", fix="see gantline get jobs")
-    change(here.scheduler, [job.id for job in jobs], changes.model_dump(exclude_unset=True, exclude={"jobs"}), here.caller.user)
+    here.scheduler.requests.change([job.id for job in jobs], changes.model_dump(exclude_unset=True, exclude={"jobs"}), here.caller.user)
     return {"jobs": [job.id for job in jobs]}
 
 

@@ -15,7 +15,7 @@ from fastapi import Query, Request
 from pydantic import BaseModel, ConfigDict, Field
 from starlette.responses import Response
 
-from gantline.core.cluster_json import encode_cluster
+from gantline.core.cluster_spec import encode_cluster
 from gantline.core.errors import NotFoundError, RefusedError, UsageError, near
 from gantline.core.fields import key_values
 from gantline.core.policy import parameters

@@ -2,7 +2,7 @@
 
 from alembic import context
 
-from gantline.live.store.schema import metadata
+from gantline.live.store.records import metadata
 
 context.configure(connection=context.config.attributes["connection"], target_metadata=metadata)
 context.run_migrations()

@@ -13,10 +13,9 @@ from math import inf
 import numpy as np
 import polars as pl
 
-from gantline.core.cluster import Cluster
+from gantline.core.cluster import Cluster, Node
 from gantline.core.columns import Job, Option
 from gantline.core.errors import TraceError, UsageError
-from gantline.core.nodes import Node
 from gantline.core.phases import Phase
 from gantline.core.policy import Policy
 from gantline.core.reasons import Reason

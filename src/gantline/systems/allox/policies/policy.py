@@ -9,9 +9,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from gantline.core.arrays import Ints
-from gantline.core.constraints import param
 from gantline.core.plan import Plan
-from gantline.core.policy import Policy
+from gantline.core.policy import Policy, param
 from gantline.core.snapshot import Snapshot
 from gantline.systems.allox.policies import baselines
 from gantline.systems.allox.policies.baselines import FillMisfit, Ways, Worth, exchange_rates, interchangeable

@@ -16,7 +16,7 @@ from gantline.core.phases import Phase
 from gantline.core.reasons import Reason
 from gantline.core.tables import Tables
 from gantline.engine.drivers.simulation import Simulation
-from gantline.engine.imitations.intervals import DeviceSeats, HeldInterval, write_intervals, write_jobs
+from gantline.engine.imitations.intervals import DeviceCalendar, HeldInterval, write_intervals, write_jobs
 from gantline.systems.elasticflow.imitation.gandiva import CLASSES, GandivaRun
 from gantline.systems.elasticflow.imitation.rigid import RigidJobs, ThemisRun, TiresiasRun
 from gantline.systems.elasticflow.imitation.rounds import ElasticFlowClock, ElasticFlowJobs, ElasticFlowOutcome
@@ -173,11 +173,11 @@ def write_result(simulation: Simulation, found: ElasticFlowOutcome, exact: bool)
 def _write_log(simulation: Simulation, found: ElasticFlowOutcome) -> None:
     """Each span with its ranks as devices; baselines only count GPUs, and get the lowest that are free."""
     t = simulation.state.tables
-    seats, intervals = DeviceSeats(t.D.shape[1]), []
+    calendar, intervals = DeviceCalendar(t.D.shape[1]), []
     for row, begin, end, first, gpus in sorted(found.spans, key=lambda span: (span.start, span.job)):
         option = int(t.I[Job.OPTION_FIRST, row])
         option += int(np.argmax(t.options.I[Option.GPUS, option : option + int(t.I[Job.OPTION_COUNT, row])] == gpus))
-        devices = range(first, first + gpus) if first >= 0 else seats.take(gpus, begin, end)
+        devices = range(first, first + gpus) if first >= 0 else calendar.take(gpus, begin, end)
         reason = Reason.FINISHED if end == found.ended[row] else Reason.RESIZED
         intervals.append(HeldInterval(row, begin, end, devices, reason, option))
     write_intervals(simulation, intervals)

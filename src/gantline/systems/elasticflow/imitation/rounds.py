@@ -375,16 +375,16 @@ class ElasticFlowClock:
             order = sorted(self.running, key=lambda job: -min(int(self.gpus[job]), self.per_node))
         else:
             order = self.runnable
-        first, seats = 0, {}
+        first, spans = 0, {}
         for job in order:
             if held := int(self.gpus[job]):
-                seats[job] = (first, held)
+                spans[job] = (first, held)
                 first += held
         for job, (since, rank, held) in list(self._open.items()):
-            if seats.get(job) != (rank, held):
+            if spans.get(job) != (rank, held):
                 self.spans.append(Span(job, since, now, rank, held))
                 del self._open[job]
-        for job, (rank, held) in seats.items():
+        for job, (rank, held) in spans.items():
             if job not in self._open:
                 self._open[job] = (now, rank, held)
 

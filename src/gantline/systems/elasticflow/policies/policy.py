@@ -12,7 +12,7 @@ from gantline.core.arrays import Ints
 from gantline.core.plan import Plan, Refusal, Reservation
 from gantline.core.snapshot import Snapshot
 from gantline.policies.elastic.layouts import TypeLayout
-from gantline.policies.elastic.pools import Pool, SeatsOf, plan_of, pools
+from gantline.policies.elastic.pools import DevicesOf, Pool, plan_of, pools
 from gantline.systems.elasticflow.policies.admission_control import AdmissionControl, Decided, plain, restored
 from gantline.systems.elasticflow.policies.settings import DeadlinePolicy
 
@@ -29,8 +29,8 @@ class _Deadlines(DeadlinePolicy):
         cause = [snapshot.jobs.rows.tolist(), [[pool.kind, pool.capacity, *pool.jobs.tolist()] for pool in found]]
         if memory.get("cause") == cause and snapshot.now < memory["until"]:
             shared = [(pool, np.array(gpus, dtype=np.int64)) for pool, gpus in zip(found, memory["gpus"])]
-            seats = self._seats(memory["admitted"])
-            return plan_of(snapshot, shared, seats, reservations=snapshot.reservations, valid_until=memory["until"], memory=memory)
+            devices_of = self._devices_of(memory["admitted"])
+            return plan_of(snapshot, shared, devices_of, reservations=snapshot.reservations, valid_until=memory["until"], memory=memory)
         return self._decide_anew(snapshot, found, memory)
 
     def _decide_anew(self, snapshot: Snapshot, found: list[Pool], memory: dict[str, Any]) -> Plan:
@@ -65,17 +65,17 @@ class _Deadlines(DeadlinePolicy):
         ]
         shared = [(pool, one.gpus) for pool, one in zip(found, decided)]
         booked = _reservations(snapshot.now, list(zip(found, decided)))
-        seats = self._seats(remembered["admitted"])
-        return plan_of(snapshot, shared, seats, reservations=booked, refusals=tuple(refusals), valid_until=until, memory=remembered)
+        devices_of = self._devices_of(remembered["admitted"])
+        return plan_of(snapshot, shared, devices_of, reservations=booked, refusals=tuple(refusals), valid_until=until, memory=remembered)
 
-    def _seats(self, admitted: list[int]) -> SeatsOf | None:
+    def _devices_of(self, admitted: list[int]) -> DevicesOf | None:
         """Which devices. While a change costs something, a job that was promised a deadline and keeps its size is not moved; nor is any
         other where a move begins a run that may not be stopped for a while."""
         layout = self.settled().layout
         if layout == "engine":
             return None
 
-        def seats(pool: Pool, grants: Ints) -> dict[int, tuple[int, ...]]:
+        def devices_of(pool: Pool, grants: Ints) -> dict[int, tuple[int, ...]]:
             jobs = pool.snapshot.jobs
             promised = np.isfinite(pool.of(jobs.deadline))
             promised[promised] = np.isin(pool.of(jobs.rows)[promised], admitted)
@@ -83,7 +83,7 @@ class _Deadlines(DeadlinePolicy):
             pinned = np.ones(len(pool), dtype=np.bool_) if pool.snapshot.min_run > 0.0 else promised if seconds > 0.0 else None
             return TypeLayout(pool.snapshot, pool.kind, pool.jobs, grants, pinned).devices(layout, repr(seconds))
 
-        return seats
+        return devices_of
 
 
 def _reservations(now: float, decided: list[tuple[Pool, Decided]]) -> tuple[Reservation, ...]:

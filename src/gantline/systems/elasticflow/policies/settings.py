@@ -8,8 +8,7 @@ from typing import ClassVar
 import numpy as np
 
 from gantline.core.arrays import Floats, Ints
-from gantline.core.constraints import parameter
-from gantline.core.policy import Policy
+from gantline.core.policy import Policy, parameter
 from gantline.core.snapshot import Snapshot
 from gantline.models.model import Act, Gangs, overrides
 from gantline.policies.elastic.layouts import LAYOUT, LAYOUTS

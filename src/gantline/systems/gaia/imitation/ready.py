@@ -9,7 +9,7 @@ import numpy as np
 
 from gantline.core.arrays import Floats
 from gantline.core.errors import RefusedError
-from gantline.core.grid import Signal
+from gantline.core.facts import Signal
 from gantline.systems.gaia.imitation.clock import HOUR, SPAN, GaiaQueue
 
 # The carbon intensity of GAIA's thirty days: one value per hour, the same for each of its ticks, nothing behind the end.

@@ -18,7 +18,7 @@ from gantline.policies.elastic.pools import by_node
 # Where jobs are at home: servers by affinity, and more jobs on a server than it has GPUs (Gandiva, OSDI 2018, section 4.1).
 
 
-Seats = dict[int, int]
+GpusByServer = dict[int, int]
 """Server -> GPUs there."""
 
 
@@ -29,7 +29,7 @@ class Homes:
     gpus: list[int]
     may_use: Callable[[int], Sequence[int]]
     """Position of a job -> the servers that have its type of device."""
-    of_job: dict[int, Seats] = field(default_factory=dict)
+    of_job: dict[int, GpusByServer] = field(default_factory=dict)
     """Position -> where it lives."""
     size: dict[int, int] = field(default_factory=dict)
     """Position -> GPUs that it asks for."""
@@ -37,16 +37,16 @@ class Homes:
     def __post_init__(self) -> None:
         self.demand = [0] * len(self.gpus)
 
-    def move_in(self, job: int, size: int, seats: Seats) -> None:
-        self.of_job[job], self.size[job] = seats, size
-        for server, count in seats.items():
+    def move_in(self, job: int, size: int, gpus_by_server: GpusByServer) -> None:
+        self.of_job[job], self.size[job] = gpus_by_server, size
+        for server, count in gpus_by_server.items():
             self.demand[server] += count
 
-    def move_out(self, job: int) -> Seats:
-        seats = self.of_job.pop(job)
-        for server, count in seats.items():
+    def move_out(self, job: int) -> GpusByServer:
+        gpus_by_server = self.of_job.pop(job)
+        for server, count in gpus_by_server.items():
             self.demand[server] -= count
-        return seats
+        return gpus_by_server
 
     def room(self, server: int) -> int:
         """GPUs that no job which lives there asks for; negative: jobs take turns."""
@@ -54,9 +54,9 @@ class Homes:
 
     def affinity(self, server: int) -> set[int]:
         """The sizes of the jobs that live there."""
-        return {self.size[job] for job, seats in self.of_job.items() if server in seats}
+        return {self.size[job] for job, gpus_by_server in self.of_job.items() if server in gpus_by_server}
 
-    def choose(self, size: int, among: Sequence[int]) -> Seats | None:
+    def choose(self, size: int, among: Sequence[int]) -> GpusByServer | None:
         """A home for a new job on these servers; None: it waits until one is there.
 
         Servers of its affinity with room, the least loaded first; then empty ones; then any with room; then rooms of several servers; then
@@ -79,23 +79,23 @@ class Homes:
     def _load(self, server: int) -> float:
         return self.demand[server] / self.gpus[server]
 
-    def _spread(self, size: int, among: Sequence[int]) -> Seats | None:
+    def _spread(self, size: int, among: Sequence[int]) -> GpusByServer | None:
         """Free GPUs of several servers, those with most first."""
-        seats: Seats = {}
+        gpus_by_server: GpusByServer = {}
         for server in sorted(among, key=lambda server: -self.room(server)):
             taken = min(max(self.room(server), 0), size)
             if taken:
-                seats[server] = taken
+                gpus_by_server[server] = taken
                 size -= taken
-        return None if size else seats
+        return None if size else gpus_by_server
 
-    def _whole_servers(self, size: int, among: Sequence[int]) -> Seats | None:
+    def _whole_servers(self, size: int, among: Sequence[int]) -> GpusByServer | None:
         """Empty servers for a job that is wider than one; else the set in which jobs of its size take fewest turns."""
-        seats: Seats = {}
+        gpus_by_server: GpusByServer = {}
         for server in (server for server in among if self.gpus[server] and not self.demand[server]):
-            seats[server] = min(self.gpus[server], size - sum(seats.values()))
-            if sum(seats.values()) == size:
-                return seats
+            gpus_by_server[server] = min(self.gpus[server], size - sum(gpus_by_server.values()))
+            if sum(gpus_by_server.values()) == size:
+                return gpus_by_server
         alike = [where for job, where in self.of_job.items() if self.size[job] == size and set(where) <= set(among)]
         if not alike:
             return None
@@ -109,13 +109,17 @@ class Homes:
 def for_locality(homes: Homes) -> bool:
     """Move jobs on several servers to one that, with what they leave there, has room; whether any moved."""
     moved = False
-    for job, seats in list(homes.of_job.items()):
+    for job, gpus_by_server in list(homes.of_job.items()):
         size = homes.size[job]
-        if len(seats) < 2 or size > max(homes.gpus):
+        if len(gpus_by_server) < 2 or size > max(homes.gpus):
             continue
         homes.move_out(job)
         fitting = [server for server in homes.may_use(job) if homes.room(server) >= size]
-        goal = {min(fitting, key=lambda server: (server not in seats, homes.room(server), server)): size} if fitting else seats
+        goal = (
+            {min(fitting, key=lambda server: (server not in gpus_by_server, homes.room(server), server)): size}
+            if fitting
+            else gpus_by_server
+        )
         homes.move_in(job, size, goal)
         moved |= bool(fitting)
     return moved
@@ -128,7 +132,7 @@ def against_fragments(homes: Homes) -> None:
         return
     source = max(used, key=lambda server: (homes.room(server), -server))
     goal = min((server for server in used if server != source), key=lambda server: (homes.room(server), server))
-    small = [job for job, seats in homes.of_job.items() if seats == {source: 1} and goal in homes.may_use(job)]
+    small = [job for job, gpus_by_server in homes.of_job.items() if gpus_by_server == {source: 1} and goal in homes.may_use(job)]
     if small and homes.room(goal) < homes.room(source):
         homes.move_out(small[0])
         homes.move_in(small[0], 1, {goal: 1})
@@ -195,7 +199,7 @@ Turns = dict[int, int]
 
 
 @dataclass(eq=False)
-class ServerSeating:
+class ServerRoom:
     """The servers that can be used, with their devices; jobs are named by their positions."""
 
     nodes: list[int]
@@ -209,18 +213,18 @@ class ServerSeating:
     free: list[int] = field(default_factory=list)
 
     @staticmethod
-    def of(snapshot: Snapshot) -> ServerSeating:
+    def of(snapshot: Snapshot) -> ServerRoom:
         cluster, jobs = snapshot.cluster, snapshot.jobs
         held = [jobs.devices(job) for job in range(len(jobs))]
         ours = np.zeros(len(cluster.device_holder), dtype=np.bool_)
         ours[[device for devices in held for device in devices]] = True  # those that two jobs share have no one holder
         found = by_node(snapshot, np.flatnonzero(cluster.device_open & (ours | (cluster.device_holder < 0))))
         types = cluster.node_type[list(found)].tolist()
-        return ServerSeating(list(found), list(found.values()), jobs.gpus.tolist(), held, types, jobs.options)
+        return ServerRoom(list(found), list(found.values()), jobs.gpus.tolist(), held, types, jobs.options)
 
     def may_use(self, job: int) -> list[int]:
         """The servers that have its type of device."""
-        kinds = {way.type for way in self.options(job)}
+        kinds = {variant.type for variant in self.options(job)}
         return [server for server, kind in enumerate(self.type) if kind in kinds]
 
     @property
@@ -234,9 +238,9 @@ class ServerSeating:
         for job in order:
             if job in running:
                 continue
-            seats = homes.of_job[job]
-            if all(self.free[server] >= count for server, count in seats.items()):
-                for server, count in seats.items():
+            gpus_by_server = homes.of_job[job]
+            if all(self.free[server] >= count for server, count in gpus_by_server.items()):
+                for server, count in gpus_by_server.items():
                     self.free[server] -= count
                 running[job] = mates.get(job, -1)
                 if job in mates:
@@ -260,7 +264,7 @@ class ServerSeating:
             if more or mate >= 0 or server not in idle or server in wanted or most <= self.size[job] or not self.held[job]:
                 continue
             most = self.size[job] + self.free[server]
-            sizes = [way.gpus for way in snapshot.jobs.sizes(job) if self.size[job] < way.gpus <= most]
+            sizes = [variant.gpus for variant in snapshot.jobs.sizes(job) if self.size[job] < variant.gpus <= most]
             if sizes:
                 grown[job] = max(sizes) - self.size[job]
                 self.free[server] -= grown[job]

@@ -9,12 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from gantline.core.constraints import parameter
 from gantline.core.memory import Memory
 from gantline.core.plan import Mode, Plan
-from gantline.core.policy import Policy
+from gantline.core.policy import Policy, parameter
 from gantline.core.snapshot import Snapshot
-from gantline.systems.gandiva.policies.homes import Homes, Packing, ServerSeating, against_fragments, for_locality
+from gantline.systems.gandiva.policies.homes import Homes, Packing, ServerRoom, against_fragments, for_locality
 
 # Gandiva (Xiao et al., OSDI 2018), its time slicing: when not all jobs fit, they take turns.
 
@@ -74,29 +73,32 @@ class Introspective(Policy):
         rows = jobs.rows.tolist()
         over = now >= memory.get("until", -math.inf) - 1e-9
         until = now + self.slice if over else memory["until"]
-        seating = ServerSeating.of(snapshot)
-        homes = _homes(seating, memory, rows)
+        servers = ServerRoom.of(snapshot)
+        homes = _homes(servers, memory, rows)
         if over and self.migration and not for_locality(homes):
             against_fragments(homes)
         packing = _packing(snapshot, homes, memory, self.slice if over else math.inf)
         waited = _waited(snapshot, over)
         mates = _mates(packing, rows)
         order = sorted(homes.of_job, key=lambda job: (max(waited[job], waited[mates[job]]) if job in mates else waited[job], job))
-        running, left = seating.turns(homes, order, mates)
+        running, left = servers.turns(homes, order, mates)
         if self.packing and over and left:
             self._pack(snapshot, packing, homes, left, running)
-            running, left = seating.turns(homes, order, _mates(packing, rows))
+            running, left = servers.turns(homes, order, _mates(packing, rows))
         may_grow = self.growth and bool((jobs.max_gpus > jobs.gpus).any())
-        idle = seating.idle_since(memory.get("idle", {}), now) if may_grow else {}
-        grown = seating.grow(snapshot, homes, running, left, {server for server, at in idle.items() if now >= at + self.idle - 1e-9})
+        idle = servers.idle_since(memory.get("idle", {}), now) if may_grow else {}
+        grown = servers.grow(snapshot, homes, running, left, {server for server, at in idle.items() if now >= at + self.idle - 1e-9})
         kept = {
             "until": until,
-            "homes": {str(rows[job]): [[seating.nodes[server], seats[server]] for server in seats] for job, seats in homes.of_job.items()},
-            "idle": {str(seating.nodes[server]): at for server, at in idle.items()},
+            "homes": {
+                str(rows[job]): [[servers.nodes[server], gpus_by_server[server]] for server in gpus_by_server]
+                for job, gpus_by_server in homes.of_job.items()
+            },
+            "idle": {str(servers.nodes[server]): at for server, at in idle.items()},
             **packing.memory(),
         }
         until = min([until, *(at + self.idle for at in idle.values() if at + self.idle > now)])
-        return Plan.assign(seating.assignments(homes, running, grown), valid_until=until, memory=kept)
+        return Plan.assign(servers.assignments(homes, running, grown), valid_until=until, memory=kept)
 
     def _pack(self, snapshot: Snapshot, packing: Packing, homes: Homes, left: list[int], running: Iterable[int]) -> None:
         """On each server where jobs wait for their turn, try one pair of equal size: the least used first, as far as that is known."""
@@ -108,23 +110,23 @@ class Introspective(Policy):
 
         for server in range(len(homes.gpus)):
             for size in sorted(homes.affinity(server)):
-                alike = {job for job, seats in homes.of_job.items() if seats == {server: size}}
+                alike = {job for job, gpus_by_server in homes.of_job.items() if gpus_by_server == {server: size}}
                 waiting, hosts = least_used(alike.intersection(left)), least_used(alike.intersection(running))
                 packing.try_one([rows[job] for job in waiting], [rows[job] for job in hosts], snapshot.now)
 
 
-def _homes(seating: ServerSeating, memory: dict[str, Memory], rows: list[int]) -> Homes:
+def _homes(servers: ServerRoom, memory: dict[str, Memory], rows: list[int]) -> Homes:
     """Where jobs lived at the last plan, as far as those servers are there; the others move in, in order of arrival."""
-    homes, known = Homes(seating.gpus, seating.may_use), memory.get("homes", {})
-    server_of = {node: server for server, node in enumerate(seating.nodes)}
+    homes, known = Homes(servers.gpus, servers.may_use), memory.get("homes", {})
+    server_of = {node: server for server, node in enumerate(servers.nodes)}
     for job, row in enumerate(rows):
         there = known.get(str(row))
-        stays = there is not None and all(node in server_of and seating.gpus[server_of[node]] >= count for node, count in there)
-        if stays and sum(count for _, count in there) == seating.size[job]:
-            homes.move_in(job, seating.size[job], {server_of[node]: count for node, count in there})
+        stays = there is not None and all(node in server_of and servers.gpus[server_of[node]] >= count for node, count in there)
+        if stays and sum(count for _, count in there) == servers.size[job]:
+            homes.move_in(job, servers.size[job], {server_of[node]: count for node, count in there})
     for job in range(len(rows)):
-        if job not in homes.of_job and (seats := homes.choose(seating.size[job], seating.may_use(job))):
-            homes.move_in(job, seating.size[job], seats)
+        if job not in homes.of_job and (gpus_by_server := homes.choose(servers.size[job], servers.may_use(job))):
+            homes.move_in(job, servers.size[job], gpus_by_server)
     return homes
 
 

@@ -322,7 +322,7 @@ def add_task(tasks: Tasks, task: int, first: int, second: int, need: int, credit
 
 @kernel
 def believe(pairs: GavelPairs, jobs: GavelJobs, tasks: Tasks, task: int) -> None:
-    """Where a pair may run, as far as is known; a member that cannot run alone cannot run in company."""
+    """Where a pair may run, as far as is known; a member that cannot run alone cannot run in a pair."""
     one, two = tasks.first[task], tasks.second[task]
     a, b = jobs.key[one], jobs.key[two]
     for j in range(tasks.speed.shape[1]):

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import fields
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -183,23 +184,23 @@ class GavelRun(GavelRunState):
 
     def _loop(self) -> None:
         setup, log, keep = self.setup, self.simulation.state.log, self.simulation.checkpoints
-        if keep.resume is not None:
-            resume_rounds(self, keep.resume)
+        if keep.resume:
+            resume_rounds(self, Path(keep.resume))
         saved = self.clock[RoundTime.NOW]
         while True:
             columns = log.columns
             code = run_rounds(setup.rules, self.clock, self.count, setup.jobs, setup.pairs, self.tasks, setup.devices, self.orders, columns)
             if code == ASK:
                 self._renew()
-                if keep.save is not None and self.clock[RoundTime.NOW] - saved >= keep.every:
-                    save_rounds(self, keep.save)
+                if keep.save and self.clock[RoundTime.NOW] - saved >= keep.every:
+                    save_rounds(self, Path(keep.save))
                     saved = self.clock[RoundTime.NOW]
             elif code == ROOM:
                 self._make_room()
             else:
                 break
-        if keep.save is not None:
-            save_rounds(self, keep.save)
+        if keep.save:
+            save_rounds(self, Path(keep.save))
         if code == DONE and self._due():
             self.calls += 1  # the artifact asks once more when the last job has gone
         elif code == STALLED:

@@ -16,11 +16,11 @@ from gantline.core.errors import RefusedError
 from gantline.core.memory import decode, encode
 from gantline.core.policy import parameters
 from gantline.core.tables import Tables
-from gantline.engine.drivers.checkpoints import NO_CHECKPOINTS, read_checkpoint, write_checkpoint
-from gantline.engine.drivers.simulation import Simulation
+from gantline.engine.drivers.simulation import Checkpoints, Simulation
 from gantline.engine.log import Log
 from gantline.engine.policy_failures import Incident
 from gantline.models.sharing.throughput_model import ThroughputModel
+from gantline.systems.gavel.imitation.checkpoints import read_checkpoint, write_checkpoint
 from gantline.systems.gavel.imitation.tables import (
     GavelDevices,
     GavelJobs,
@@ -114,7 +114,7 @@ def _checked(simulation: Simulation) -> GavelPolicy:
     if not isinstance(policy, GavelPolicy):
         raise TypeError(f"policy '{policy.name}' gives no shares")  # the scope asks for a policy of the family
     unknown = {
-        "checkpoints of ideal shares": simulation.checkpoints != NO_CHECKPOINTS,
+        "checkpoints of ideal shares": simulation.checkpoints != Checkpoints(),
         "rounds of ideal shares": simulation.state.regime.round != REGIME.round,
     }
     for what, asked in unknown.items():

@@ -76,14 +76,14 @@ class Cones:
         size = head**2 - (tail**2).sum(axis=1, keepdims=True)
         return self.join(p / a, np.hstack(((head * q[:, :1] - along) / size, (along / head - q[:, :1]) / size * tail + q[:, 1:] / head)))
 
-    def reach(self, at: Floats, *ways: Floats) -> float:
+    def reach(self, at: Floats, *variants: Floats) -> float:
         """How far one may go from a point inside, along all of these directions, before one leaves a cone."""
         numbers, triples = self.split(at)
         norm = _norm(triples)
         base = triples / norm
         worst = 0.0
-        for way in ways:
-            p, q = self.split(way)
+        for variant in variants:
+            p, q = self.split(variant)
             flat = _flat(base, q)
             rest = q[:, 1:] - (flat + q[:, :1]) / (base[:, :1] + 1.0) * base[:, 1:]
             outwards = (np.hypot(rest[:, 0], rest[:, 1]) - flat[:, 0]) / norm[:, 0]

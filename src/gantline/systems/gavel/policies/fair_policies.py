@@ -10,7 +10,7 @@ import numpy as np
 from scipy import sparse
 
 from gantline.core.arrays import Bools, Floats, Ints
-from gantline.core.constraints import param
+from gantline.core.policy import param
 from gantline.models.solvers.linear_programs import LinearProgram, solve
 from gantline.systems.gavel.policies.allocation import Allocation, effective_throughput, proportional_throughput
 from gantline.systems.gavel.policies.instance import Instance, entities_of, parse_entities

@@ -9,8 +9,8 @@ from typing import Any, Literal, cast
 import numpy as np
 
 from gantline.core.arrays import Floats, Ints
-from gantline.core.constraints import param
 from gantline.core.errors import NotFoundError, UsageError, near
+from gantline.core.policy import param
 from gantline.systems.gavel.policies.allocation import Allocation, no_pairs, proportional_throughput
 from gantline.systems.gavel.policies.instance import Instance
 from gantline.systems.gavel.policies.policy import ARTIFACT_ORDER, GavelPolicy, PackingPolicy

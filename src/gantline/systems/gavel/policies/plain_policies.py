@@ -10,8 +10,8 @@ import numpy as np
 from scipy.optimize import linear_sum_assignment
 
 from gantline.core.arrays import Floats, Ints
-from gantline.core.constraints import param
 from gantline.core.errors import UsageError
+from gantline.core.policy import param
 from gantline.systems.gavel.policies.allocation import Allocation, isolated, no_pairs, proportional, split
 from gantline.systems.gavel.policies.instance import Instance
 from gantline.systems.gavel.policies.policy import GavelPolicy, PackingPolicy

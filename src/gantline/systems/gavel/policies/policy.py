@@ -14,9 +14,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from gantline.core.arrays import Floats, Ints
-from gantline.core.constraints import param
 from gantline.core.plan import Assignments, Mode, Plan
-from gantline.core.policy import Policy
+from gantline.core.policy import Policy, param
 from gantline.core.snapshot import Snapshot
 from gantline.models.sharing.matrix_completion import EstimationError, Profiling
 from gantline.models.sharing.throughput_model import ThroughputModel, measured

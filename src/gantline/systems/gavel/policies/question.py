@@ -10,9 +10,8 @@ import numpy as np
 from gantline.core.arrays import Bools, Floats, Ints
 from gantline.core.columns import Option
 from gantline.core.errors import UsageError
-from gantline.core.jobs_now import Jobs
 from gantline.core.plan import ASSIGNMENT_DEFAULTS, Assignments, Plan
-from gantline.core.snapshot import Snapshot
+from gantline.core.snapshot import Jobs, Snapshot
 from gantline.models.sharing.throughput_model import ThroughputModel
 from gantline.systems.gavel.policies.instance import Entity, Instance
 
@@ -39,7 +38,7 @@ def ask(
     jobs, model = snapshot.jobs, snapshot.performance
     names = snapshot.cluster.types
     code = np.array(sorted(range(len(names)), key=lambda j: names[j]), dtype=np.int64)
-    scale, option, rate = _ways(snapshot)
+    scale, option, rate = _variants(snapshot)
     unit, key = np.ones(len(jobs)), None
     if isinstance(model, ThroughputModel):
         rows = model.rows(jobs.ids)
@@ -74,7 +73,7 @@ def pairs_of(key: Ints, scale: Ints, together: Floats, alone: Floats) -> tuple[I
     return np.stack((one, two), axis=1), np.where(possible[:, None, :], speeds, 0.0)
 
 
-def _ways(snapshot: Snapshot) -> tuple[Ints, Ints, Floats]:
+def _variants(snapshot: Snapshot) -> tuple[Ints, Ints, Floats]:
     """Gang sizes, and for every job and device code the option of that size with its rate (-1 and 0: none)."""
     jobs, table = snapshot.jobs, snapshot.options
     count = jobs.option_count

@@ -10,7 +10,6 @@ import numpy as np
 import polars as pl
 
 from gantline.core.arrays import Floats
-from gantline.engine.assembly.models import job_types
 from gantline.lab.experiment.grid import Case, Grid, PolicyChoice
 from gantline.lab.experiment.reproduction import Claim, ClaimTerms, Scale
 from gantline.systems.gavel.policies.allocation import effective_throughput, proportional_throughput
@@ -18,6 +17,7 @@ from gantline.systems.gavel.policies.fair_policies import water_filling
 from gantline.systems.gavel.policies.instance import Entity, Instance
 from gantline.systems.gavel.studies.continuous import LOAD, GavelStudy, ahead, as_published, hours, near_stored, table_of
 from gantline.traces.files.speeds import read_throughputs
+from gantline.traces.performance import job_types
 
 _JOBS = "trace.jobs"
 

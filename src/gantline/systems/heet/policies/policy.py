@@ -10,12 +10,11 @@ from typing import Any
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 
-from gantline.core.constraints import parameter
 from gantline.core.phases import CHECKPOINTING
 from gantline.core.plan import Assignments, Plan
-from gantline.core.policy import Policy
+from gantline.core.policy import Policy, parameter
 from gantline.core.snapshot import Snapshot
-from gantline.systems.heet.policies.ways import HeetWays, Way, put_to_the_test, read_ways
+from gantline.systems.heet.policies.variants import HeetVariants, Variant, put_to_the_test, read_variants
 
 # The price of a way to run: time to the end, more for what others wait for, less for what is used well.
 #
@@ -32,39 +31,44 @@ _LEAST = 1e-6
 class Prices:
     """Prices for one instant: of every way of every job, and of having nothing, which is to wait and then have the cheapest."""
 
-    table: dict[int, dict[Way, float]]
+    table: dict[int, dict[Variant, float]]
     idle: dict[int, float]
 
-    def of(self, job: int, way: Way | None) -> float:
+    def of(self, job: int, variant: Variant | None) -> float:
         """The price of a way; None: of no devices."""
-        return self.idle[job] if way is None else self.table[job][way]
+        return self.idle[job] if variant is None else self.table[job][variant]
 
 
-def price_all(ways: HeetWays, capacity: list[int], kappa: float, power: float) -> Prices:
+def price_all(variants: HeetVariants, capacity: list[int], kappa: float, power: float) -> Prices:
     """Prices of all ways of all jobs."""
-    worth = _worth(ways, len(capacity))
+    worth = _worth(variants, len(capacity))
     total = max(sum(worth[kind] * count for kind, count in enumerate(capacity)), _LEAST)
-    needed = sum(min(count for _, count in ways.speed[job]) for job in ways.speed if job not in ways.held and ways.speed[job])
+    needed = sum(
+        min(count for _, count in variants.speed[job]) for job in variants.speed if job not in variants.held and variants.speed[job]
+    )
     pressure = needed / max(sum(capacity), 1)
     table = {}
-    for job, speeds in ways.speed.items():
+    for job, speeds in variants.speed.items():
         best = max((speed / count for (_, count), speed in speeds.items()), default=1.0)
         table[job] = {
-            (kind, count): ways.left[job] / speed * (1.0 + kappa * pressure * worth[kind] * count / total) / (speed / count / best) ** power
+            (kind, count): variants.left[job]
+            / speed
+            * (1.0 + kappa * pressure * worth[kind] * count / total)
+            / (speed / count / best) ** power
             for (kind, count), speed in speeds.items()
         }
-    wait = min((ways.time(job, way) for job, way in ways.held.items()), default=0.0)  # until a job ends
+    wait = min((variants.time(job, variant) for job, variant in variants.held.items()), default=0.0)  # until a job ends
     idle = {}
-    for job, speeds in ways.speed.items():
-        shortest = ways.left[job] / max(speeds.values(), default=1.0)
+    for job, speeds in variants.speed.items():
+        shortest = variants.left[job] / max(speeds.values(), default=1.0)
         idle[job] = min(table[job].values(), default=0.0) * (1.0 + wait / max(shortest, _LEAST))
     return Prices(table, idle)
 
 
-def _worth(ways: HeetWays, kinds: int) -> list[float]:
+def _worth(variants: HeetVariants, kinds: int) -> list[float]:
     """Per device type the mean speed of one device there, relative to each job's best."""
     sums, counts = [0.0] * kinds, [0] * kinds
-    for speeds in ways.speed.values():
+    for speeds in variants.speed.values():
         best: dict[int, float] = {}
         for (kind, count), speed in speeds.items():
             best[kind] = max(best.get(kind, 0.0), speed / count)
@@ -85,7 +89,7 @@ _SLOT = 8
 _NEVER = 1e15
 
 
-def match(prices: Prices, grants: dict[int, Way], free: list[int], fixed: set[int]) -> None:
+def match(prices: Prices, grants: dict[int, Variant], free: list[int], fixed: set[int]) -> None:
     """Hand out what is free, in place."""
     while _round(prices, grants, free, [job for job in prices.table if job not in grants and job not in fixed], growing=False):
         pass
@@ -93,21 +97,21 @@ def match(prices: Prices, grants: dict[int, Way], free: list[int], fixed: set[in
         pass
 
 
-def _round(prices: Prices, grants: dict[int, Way], free: list[int], jobs: list[int], growing: bool) -> bool:
+def _round(prices: Prices, grants: dict[int, Variant], free: list[int], jobs: list[int], growing: bool) -> bool:
     """One matching; says whether anything was granted."""
     slots = _slots(prices, free, jobs, grants if growing else {})
     if not jobs or not slots:
         return False
     cost = np.full((len(jobs), len(slots)), _NEVER)
-    choice: dict[tuple[int, int], Way] = {}
+    choice: dict[tuple[int, int], Variant] = {}
     for i, job in enumerate(jobs):
         for kind, size in set(slots):
-            way = best_way(prices, job, kind, size, grants.get(job) if growing else None)
-            if way is not None:
-                weight = prices.of(job, way) - (prices.of(job, grants[job]) if growing else 0.0)
+            variant = best_variant(prices, job, kind, size, grants.get(job) if growing else None)
+            if variant is not None:
+                weight = prices.of(job, variant) - (prices.of(job, grants[job]) if growing else 0.0)
                 for j in [j for j, slot in enumerate(slots) if slot == (kind, size)]:
                     cost[i, j] = weight
-                    choice[i, j] = way
+                    choice[i, j] = variant
     if growing:
         cost = np.concatenate([np.minimum(cost, 0.0), np.zeros((len(jobs), len(jobs)))], axis=1)  # or stay as one is
     granted = False
@@ -122,18 +126,18 @@ def _round(prices: Prices, grants: dict[int, Way], free: list[int], jobs: list[i
     return granted
 
 
-def best_way(prices: Prices, job: int, kind: int, room: int, held: Way | None) -> Way | None:
+def best_variant(prices: Prices, job: int, kind: int, room: int, held: Variant | None) -> Variant | None:
     """The cheapest way of a job on one type with so many devices more than it has; None: there is none."""
     if held is not None and held[0] != kind:
         return None
     have = held[1] if held is not None else 0
-    able = [(price, way) for way, price in prices.table[job].items() if way[0] == kind and have < way[1] <= have + room]
+    able = [(price, variant) for variant, price in prices.table[job].items() if variant[0] == kind and have < variant[1] <= have + room]
     return min(able)[1] if able else None
 
 
-def _slots(prices: Prices, free: list[int], jobs: list[int], held: dict[int, Way]) -> list[Way]:
+def _slots(prices: Prices, free: list[int], jobs: list[int], held: dict[int, Variant]) -> list[Variant]:
     """Groups of free devices: powers of two up to eight, and one large enough for a job that needs more than any of them."""
-    found: list[Way] = []
+    found: list[Variant] = []
     for kind, room in enumerate(free):
         needs = [_step(prices, job, kind, held.get(job)) for job in jobs]
         usual = min(_SLOT, 1 << (room.bit_length() - 1)) if room > 0 else 0
@@ -149,7 +153,7 @@ def _slots(prices: Prices, free: list[int], jobs: list[int], held: dict[int, Way
     return found
 
 
-def _step(prices: Prices, job: int, kind: int, held: Way | None) -> int:
+def _step(prices: Prices, job: int, kind: int, held: Variant | None) -> int:
     """The fewest devices that would help a job on that type; zero: none would."""
     have = held[1] if held is not None and held[0] == kind else 0
     more = [count - have for k, count in prices.table[job] if k == kind and count > have]
@@ -160,38 +164,38 @@ def _step(prices: Prices, job: int, kind: int, held: Way | None) -> int:
 #
 # A trade is made if the sum of prices falls by more than the restarts that it takes; the best first.
 
-Trade = tuple[float, dict[int, Way]]  # gain, new ways
+Trade = tuple[float, dict[int, Variant]]  # gain, new ways
 
 
-def trade(prices: Prices, grants: dict[int, Way], free: list[int], fixed: set[int], restart: float, most: int) -> int:
+def trade(prices: Prices, grants: dict[int, Variant], free: list[int], fixed: set[int], restart: float, most: int) -> int:
     """Up to so many trades, the best first, in place; how many were made."""
     for made in range(most):
         gain, change = max(_trades(prices, grants, free, fixed, restart), key=lambda one: one[0], default=(0.0, {}))
         if gain <= 1e-9:
             return made
-        for job, way in change.items():
+        for job, variant in change.items():
             if job in grants:
                 free[grants[job][0]] += grants[job][1]
-            free[way[0]] -= way[1]
-            grants[job] = way
+            free[variant[0]] -= variant[1]
+            grants[job] = variant
     return most
 
 
-def _trades(prices: Prices, grants: dict[int, Way], free: list[int], fixed: set[int], restart: float) -> Iterator[Trade]:
+def _trades(prices: Prices, grants: dict[int, Variant], free: list[int], fixed: set[int], restart: float) -> Iterator[Trade]:
     donors = [job for job in grants if job in prices.table and job not in fixed]
     waiting = [job for job in prices.table if job not in grants and job not in fixed and prices.table[job]]
     for donor in donors:
         kind, count = grants[donor]
-        below = [way for way in prices.table[donor] if way[0] == kind and way[1] < count]
+        below = [variant for variant in prices.table[donor] if variant[0] == kind and variant[1] < count]
         if below:  # hand over: the donor shrinks a step
             smaller = max(below)
             loss = prices.of(donor, smaller) - prices.of(donor, grants[donor]) + restart
             room = free[kind] + count - smaller[1]
             for other in [*waiting, *(job for job in donors if job != donor and grants[job][0] == kind)]:
-                way = best_way(prices, other, kind, room, grants.get(other))
-                if way is not None:
+                variant = best_variant(prices, other, kind, room, grants.get(other))
+                if variant is not None:
                     pays = restart if other in grants else 0.0
-                    yield prices.of(other, grants.get(other)) - prices.of(other, way) - loss - pays, {donor: smaller, other: way}
+                    yield prices.of(other, grants.get(other)) - prices.of(other, variant) - loss - pays, {donor: smaller, other: variant}
         for other in donors:  # exchange
             if other > donor and grants[other] != grants[donor]:
                 mine, yours = grants[donor], grants[other]
@@ -226,24 +230,24 @@ class HeetLike(Policy):
         cause = [epoch, jobs.rows.tolist(), capacity, (jobs.locked | (jobs.phase >= CHECKPOINTING)).tolist()]
         rows = {int(row): job for job, row in enumerate(jobs.rows.tolist())}
         if memory.get("cause") == cause:
-            kept = {rows[int(row)]: (way[0], way[1]) for row, way in memory["grants"].items()}
+            kept = {rows[int(row)]: (variant[0], variant[1]) for row, variant in memory["grants"].items()}
             return _plan(snapshot, kept, until, memory)
-        ways, remembered = read_ways(snapshot, memory, self.profile)
+        variants, remembered = read_variants(snapshot, memory, self.profile)
         since = memory.get("since", {})
-        young = {job for job in ways.held if snapshot.now - since.get(str(jobs.rows[job]), -math.inf) < self.residence - 1e-6}
-        grants = dict(ways.held)
-        free = list(ways.free)
+        young = {job for job in variants.held if snapshot.now - since.get(str(jobs.rows[job]), -math.inf) < self.residence - 1e-6}
+        grants = dict(variants.held)
+        free = list(variants.free)
         for kind, count in grants.values():
             free[kind] -= count
-        prices = price_all(ways, capacity, self.kappa, self.power)
+        prices = price_all(variants, capacity, self.kappa, self.power)
         match(prices, grants, free, young)
         if self.trades and trade(prices, grants, free, young, self.restart, self.trades):
             match(prices, grants, free, young)
-        changed = {job for job, way in grants.items() if ways.held.get(job) != way}
+        changed = {job for job, variant in grants.items() if variants.held.get(job) != variant}
         remembered |= {
             "cause": cause,
-            "believed": put_to_the_test(ways, grants, jobs.rows.tolist()),
-            "grants": {str(jobs.rows[job]): list(way) for job, way in grants.items()},
+            "believed": put_to_the_test(variants, grants, jobs.rows.tolist()),
+            "grants": {str(jobs.rows[job]): list(variant) for job, variant in grants.items()},
             "since": {
                 str(jobs.rows[job]): snapshot.now if job in changed else since.get(str(jobs.rows[job]), snapshot.now) for job in grants
             },
@@ -259,7 +263,7 @@ def _note(before: dict[str, Any], after: dict[str, Any]) -> tuple[str, ...]:
     return (f"speeds of {tried[0]} configurations, estimated before they were tried, were {tried[1] / tried[0]:.1%} off on average",)
 
 
-def _plan(snapshot: Snapshot, grants: dict[int, Way], until: float, memory: dict[str, Any], notes: tuple[str, ...] = ()) -> Plan:
+def _plan(snapshot: Snapshot, grants: dict[int, Variant], until: float, memory: dict[str, Any], notes: tuple[str, ...] = ()) -> Plan:
     none = np.flatnonzero(snapshot.jobs.gpus == 0).tolist()
     held = sorted(grants, key=lambda job: (grants[job] != (int(snapshot.jobs.type[job]), int(snapshot.jobs.held[job])), job))
     job, kind, gpus = [*none, *held], [-1] * len(none), [-1] * len(none)

@@ -11,14 +11,13 @@ from typing import NamedTuple
 import numpy as np
 
 from gantline.core.arrays import Floats
-from gantline.core.constraints import parameter
 from gantline.core.errors import RefusedError, UsageError
 from gantline.core.options import Option
 from gantline.core.plan import Assignment, Misfit, Mode, Plan
-from gantline.core.policy import OrderPolicy, Policy
+from gantline.core.policy import OrderPolicy, Policy, parameter
 from gantline.core.snapshot import Snapshot
 from gantline.models.sharing.pair_model import SCORE_NAMES, PairModel
-from gantline.systems.lucid.policies.profiler import BIN, FreeSeats, ProfilerShare, SubmissionCounts
+from gantline.systems.lucid.policies.profiler import BIN, FreeByNode, ProfilerShare, SubmissionCounts
 
 REPAIRS = ("guest", "loan", "profile", "second")
 
@@ -69,26 +68,28 @@ class Lucid(Policy):
         memory = snapshot.memory or {}
         submissions = SubmissionCounts.seen_in(snapshot, memory.get("submissions", {}))
         expected_jobs, expected_gpus = submissions.expected(snapshot.now)
-        seats, profiler = FreeSeats(snapshot), ProfilerShare.now(snapshot, self.profiler_nodes, memory.get("borrowed", -1))
+        free_devices, profiler = FreeByNode(snapshot), ProfilerShare.now(snapshot, self.profiler_nodes, memory.get("borrowed", -1))
         fresh = np.isnan(jobs.first_start) & (jobs.gpus <= self.widest) & ~jobs.running & (self.profile > 0.0) & bool(profiler.own)
-        fresh &= profiler.holds(seats, snapshot.options, jobs.option_first)
-        profiler = profiler.resized(seats, int(fresh.sum()), expected_gpus <= 5.0 * self.widest)
+        fresh &= profiler.holds(free_devices, snapshot.options, jobs.option_first)
+        profiler = profiler.resized(free_devices, int(fresh.sum()), expected_gpus <= 5.0 * self.widest)
         granted = [_kept(snapshot, position) for position in np.flatnonzero(jobs.running).tolist()]
         pairs = snapshot.performance if isinstance(snapshot.performance, PairModel) else None
-        queue = _Queue(snapshot, seats, profiler, pairs if expected_jobs > self.quiet else None, self)
+        queue = _Queue(snapshot, free_devices, profiler, pairs if expected_jobs > self.quiet else None, self)
         waiting = np.flatnonzero(~jobs.running & ~fresh)
         queue.start(waiting[np.argsort((jobs.estimate * jobs.gpus)[waiting], kind="stable")].tolist(), granted)
         if not queue.blocked_by_wide:
             newcomers = np.flatnonzero(fresh)
-            self._try(snapshot, seats, profiler, newcomers[np.argsort(jobs.gpus[newcomers], kind="stable")].tolist(), granted)
+            self._try(snapshot, free_devices, profiler, newcomers[np.argsort(jobs.gpus[newcomers], kind="stable")].tolist(), granted)
         until = (math.floor(snapshot.now / BIN) + 1.0) * BIN if len(granted) < len(jobs) else math.inf
         return Plan.assign(granted, valid_until=until, memory={"submissions": submissions.remembered(), "borrowed": profiler.borrowed})
 
-    def _try(self, snapshot: Snapshot, seats: FreeSeats, profiler: ProfilerShare, order: list[int], granted: list[Assignment]) -> None:
+    def _try(
+        self, snapshot: Snapshot, free_devices: FreeByNode, profiler: ProfilerShare, order: list[int], granted: list[Assignment]
+    ) -> None:
         """Trials of newcomers on the profiler's nodes, fewest GPUs first, until one does not fit."""
         for position in order:
             option = snapshot.jobs.options(position)[0]
-            devices = seats.take(option, profiler.nodes)
+            devices = free_devices.take(option, profiler.nodes)
             if devices is None:
                 break
             granted.append(Assignment(position, option=0, devices=devices, purpose="trial", limit=self.profile))
@@ -110,14 +111,16 @@ def _kept(snapshot: Snapshot, position: int) -> Assignment:
 class _Queue:
     """The walk over jobs that wait, in order."""
 
-    def __init__(self, snapshot: Snapshot, seats: FreeSeats, profiler: ProfilerShare, pairs: PairModel | None, rules: Lucid) -> None:
-        self.jobs, self.seats, self.pairs, self.rules = snapshot.jobs, seats, pairs, rules
+    def __init__(
+        self, snapshot: Snapshot, free_devices: FreeByNode, profiler: ProfilerShare, pairs: PairModel | None, rules: Lucid
+    ) -> None:
+        self.jobs, self.free_devices, self.pairs, self.rules = snapshot.jobs, free_devices, pairs, rules
         self.node, self.type, self.options = snapshot.cluster.device_node, snapshot.cluster.node_type, snapshot.options
         models = [snapshot.models[code] for code in self.jobs.model.tolist()]
         self.names = [pairs.configuration(job, model) for job, model in zip(self.jobs.ids, models)] if pairs and pairs.of_job else models
         self.everywhere = range(snapshot.cluster.nodes)
         self.main = [node for node in self.everywhere if node not in profiler.nodes]
-        self.room = int(seats.node_gpus[self.main].sum())
+        self.room = int(free_devices.node_gpus[self.main].sum())
         self.gpu_time = self.jobs.estimate * self.jobs.gpus
         self.memory = np.nan_to_num(self.jobs.metric("device_memory"))
         capacity = np.array(snapshot.cluster.device_memory)[snapshot.cluster.node_type]
@@ -174,17 +177,17 @@ class _Queue:
 
     def _start_alone(self, position: int, granted: list[Assignment]) -> bool:
         """Give it devices of its own, by the first of its options for which there is room; on one node others may join it."""
-        for way, option in enumerate(self.jobs.options(position)):
+        for variant, option in enumerate(self.jobs.options(position)):
             if option.gpus == 0:
-                granted.append(Assignment(position, option=way))
+                granted.append(Assignment(position, option=variant))
                 return True
             wide = option.gpus > self.room
-            devices = self.seats.take(option, self.everywhere if wide else self.main)
+            devices = self.free_devices.take(option, self.everywhere if wide else self.main)
             if devices is None:
                 self.blocked_by_wide |= wide
                 continue
             one_node = len({int(self.node[device]) for device in devices}) == 1
-            granted.append(Assignment(position, option=way, devices=devices, mode=Mode.SPACE if one_node else Mode.EXCLUSIVE))
+            granted.append(Assignment(position, option=variant, devices=devices, mode=Mode.SPACE if one_node else Mode.EXCLUSIVE))
             if one_node and self.pairs is not None:
                 self.hosts.setdefault(len(devices), []).append(Host(position, devices))
             return True

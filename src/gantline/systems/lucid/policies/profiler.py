@@ -20,7 +20,7 @@ from gantline.core.snapshot import Snapshot
 _SLACK = 1e-9
 
 
-class FreeSeats:
+class FreeByNode:
     """Free devices, CPUs and memory of each node while a plan is made."""
 
     def __init__(self, snapshot: Snapshot) -> None:
@@ -88,11 +88,11 @@ class ProfilerShare:
         own = tuple(usable[-count:]) if count and len(usable) >= max(_FEWEST_NODES, count + 1) else ()
         return ProfilerShare(own, borrowed)
 
-    def holds(self, seats: FreeSeats, options: OptionTable, rows: Ints) -> Bools:
+    def holds(self, free_devices: FreeByNode, options: OptionTable, rows: Ints) -> Bools:
         """Whether its own nodes, idle, would have room for these options; no job waits for a profile that it cannot have."""
-        room = np.zeros(max(seats.kind, default=0) + 1, dtype=np.int64)
+        room = np.zeros(max(free_devices.kind, default=0) + 1, dtype=np.int64)
         for node in self.own:
-            room[seats.kind[node]] += seats.node_gpus[node]
+            room[free_devices.kind[node]] += free_devices.node_gpus[node]
         gpus = options.I[OptionColumn.GPUS][rows]
         return np.asarray((gpus > 0) & (gpus <= room[options.I[OptionColumn.TYPE][rows]]))
 
@@ -100,17 +100,17 @@ class ProfilerShare:
     def nodes(self) -> tuple[int, ...]:
         return self.own if self.borrowed < 0 else (*self.own, self.borrowed)
 
-    def resized(self, seats: FreeSeats, waiting: int, calm: bool) -> ProfilerShare:
+    def resized(self, free_devices: FreeByNode, waiting: int, calm: bool) -> ProfilerShare:
         """Borrow the last idle node where many wait; give it back once it is idle, few wait and few are expected."""
         if not self.own:
             return self
         if self.borrowed >= 0:
-            idle = len(seats.free[self.borrowed]) == int(seats.node_gpus[self.borrowed])
+            idle = len(free_devices.free[self.borrowed]) == int(free_devices.node_gpus[self.borrowed])
             return replace(self, borrowed=-1) if idle and calm and waiting < _SHORT else self
         if waiting <= _LONG:
             return self
-        others = [node for node in range(len(seats.free)) if node not in self.own and seats.node_gpus[node]]
-        idle_nodes = [node for node in others if len(seats.free[node]) == int(seats.node_gpus[node])]
+        others = [node for node in range(len(free_devices.free)) if node not in self.own and free_devices.node_gpus[node]]
+        idle_nodes = [node for node in others if len(free_devices.free[node]) == int(free_devices.node_gpus[node])]
         return replace(self, borrowed=idle_nodes[-1]) if idle_nodes and len(others) > 1 else self
 
 

@@ -12,16 +12,15 @@ from typing import Any
 import numpy as np
 
 from gantline.core.arrays import Bools, Floats, Ints
-from gantline.core.constraints import parameter
 from gantline.core.errors import UsageError
+from gantline.core.fields import seconds
 from gantline.core.plan import Assignments, Plan
-from gantline.core.policy import Policy
+from gantline.core.policy import Policy, parameter
 from gantline.core.rng import stream
 from gantline.core.snapshot import Snapshot
-from gantline.core.units import seconds
 from gantline.policies.elastic.pools import Pool, pools
 from gantline.systems.ffdl.policies import fill_choices
-from gantline.systems.lyra.policies.seating import seat_jobs
+from gantline.systems.lyra.policies.placement import place_jobs
 
 # How many servers the inference cluster can spare: a schedule that was given, or the load of a day and a night.
 #
@@ -102,12 +101,12 @@ class Schedule:
 # a whole; it counts on each of its servers by one over their number, because once it is stopped its other servers are
 # free of it.
 
-Seats = Mapping[int, Mapping[int, int]]  # job -> server -> devices
+DevicesByServer = Mapping[int, Mapping[int, int]]  # job -> server -> devices
 
 
-def cheapest(seats: Seats, least: Mapping[int, int], servers: Sequence[int], count: int) -> list[int]:
+def cheapest(placed: DevicesByServer, least: Mapping[int, int], servers: Sequence[int], count: int) -> list[int]:
     """Servers by what they cost now, one after the other: the cheapest, then the one with the fewest devices in use, then the first."""
-    left = {job: dict(held) for job, held in seats.items()}
+    left = {job: dict(held) for job, held in placed.items()}
     chosen: list[int] = []
     while len(chosen) < min(count, len(servers)):
         cost, used = dict.fromkeys(servers, 0.0), dict.fromkeys(servers, 0)
@@ -126,9 +125,9 @@ def cheapest(seats: Seats, least: Mapping[int, int], servers: Sequence[int], cou
     return chosen
 
 
-def fewest_jobs(seats: Seats, servers: Sequence[int], count: int) -> list[int]:
+def fewest_jobs(placed: DevicesByServer, servers: Sequence[int], count: int) -> list[int]:
     """Servers with the fewest jobs on them."""
-    jobs = {server: sum(server in held for held in seats.values()) for server in servers}
+    jobs = {server: sum(server in held for held in placed.values()) for server in servers}
     return sorted(servers, key=lambda server: (jobs[server], server))[:count]
 
 
@@ -180,7 +179,7 @@ def _best_steps(owner: Ints, gain: Floats, jobs: int, capacity: int) -> Ints:
 # `lyra`: shortest jobs first at their base size, extra workers by a knapsack, on own servers and on servers that are on loan.
 
 _RECLAIM = ("cheapest", "fewest", "random")
-Seat = list[Any]  # position of the job, device type, devices: a plain value that can be remembered
+PlacedJob = list[Any]  # position of the job, device type, devices: a plain value that can be remembered
 
 
 @dataclass(frozen=True)
@@ -233,24 +232,24 @@ class Lyra(Policy):
         usable = {n for n in range(len(nodes)) if up[n] and (n not in theirs or n in lent)}
         found = list(pools(snapshot))
         cause = [snapshot.jobs.rows.tolist(), sorted(usable), [[pool.kind, pool.capacity, *pool.jobs.tolist()] for pool in found]]
-        seats = memory["seats"] if memory.get("cause") == cause else [seat for pool in found for seat in self._pool(pool, usable, lent)]
+        placed = memory["seats"] if memory.get("cause") == cause else [one for pool in found for one in self._pool(pool, usable, lent)]
         on_cpus = np.flatnonzero(snapshot.jobs.gpus == 0).tolist()
         rows = Assignments(
-            [*(seat[0] for seat in seats), *on_cpus],
-            type=[*(seat[1] for seat in seats), *[-1] * len(on_cpus)],
-            devices=[*(tuple(seat[2]) for seat in seats), *[()] * len(on_cpus)],
+            [*(one[0] for one in placed), *on_cpus],
+            type=[*(one[1] for one in placed), *[-1] * len(on_cpus)],
+            devices=[*(tuple(one[2]) for one in placed), *[()] * len(on_cpus)],
         )
-        return Plan.assign(rows, valid_until=until, memory={"lent": lent, "cause": cause, "seats": seats})
+        return Plan.assign(rows, valid_until=until, memory={"lent": lent, "cause": cause, "seats": placed})
 
     def _away(self, snapshot: Snapshot, lent: list[int], count: int) -> list[int]:
         """Servers that go back."""
-        seats = _seats(snapshot)
+        placed = _held(snapshot)
         if self.reclaim == "cheapest":
-            return cheapest(seats, dict(enumerate(snapshot.jobs.min_gpus.tolist())), lent, count)
-        return fewest_jobs(seats, lent, count) if self.reclaim == "fewest" else at_random(lent, count, snapshot.rng("reclaim"))
+            return cheapest(placed, dict(enumerate(snapshot.jobs.min_gpus.tolist())), lent, count)
+        return fewest_jobs(placed, lent, count) if self.reclaim == "fewest" else at_random(lent, count, snapshot.rng("reclaim"))
 
-    def _pool(self, pool: Pool, usable: set[int], lent: list[int]) -> list[Seat]:
-        """Sizes, then seats, for the jobs of one device type."""
+    def _pool(self, pool: Pool, usable: set[int], lent: list[int]) -> list[PlacedJob]:
+        """Sizes, then devices, for the jobs of one device type."""
         snapshot, curves, cluster = pool.snapshot, pool.curves, pool.snapshot.cluster
         up, loaned = np.zeros(len(cluster.node_type), dtype=np.bool_), np.zeros(len(cluster.node_type), dtype=np.bool_)
         up[list(usable)], loaned[lent] = True, True
@@ -277,7 +276,7 @@ class Lyra(Policy):
             first, extra, worth = self._values(pool, runs, alone, np.array([len(devices) for devices in held], dtype=np.int64))
             extras = best_extras(first, extra, worth, free)
         size = np.where(runs, base + extras, 0)
-        return _listed(pool, held, seat_jobs(cluster.device_node, loaned, open_, held, base, size))
+        return _listed(pool, held, place_jobs(cluster.device_node, loaned, open_, held, base, size))
 
     def _values(self, pool: Pool, runs: Bools, alone: Floats, held: Ints) -> tuple[Ints, Ints, Floats]:
         """Extra workers that jobs may have, and the seconds they save over the base size; what changes a job's size costs."""
@@ -291,14 +290,14 @@ class Lyra(Policy):
         return first, size - curves.size[base], alone[owner] * (1.0 - curves.rate[base] / rate) - cost
 
 
-def _listed(pool: Pool, held: list[list[int]], seats: list[list[int]]) -> list[Seat]:
+def _listed(pool: Pool, held: list[list[int]], placed: list[list[int]]) -> list[PlacedJob]:
     """The plan lists jobs that shrink first, then those that start, then those that grow."""
-    change = [(0 if len(old) > len(new) else 1 if not old else 2) for old, new in zip(held, seats)]
-    order = sorted((place for place in range(len(pool)) if seats[place]), key=lambda place: (change[place], place))
-    return [[int(pool.jobs[place]), pool.kind, seats[place]] for place in order]
+    change = [(0 if len(old) > len(new) else 1 if not old else 2) for old, new in zip(held, placed)]
+    order = sorted((place for place in range(len(pool)) if placed[place]), key=lambda place: (change[place], place))
+    return [[int(pool.jobs[place]), pool.kind, placed[place]] for place in order]
 
 
-def _seats(snapshot: Snapshot) -> dict[int, Counter[int]]:
+def _held(snapshot: Snapshot) -> dict[int, Counter[int]]:
     """Devices per server of each job that holds some."""
     node = snapshot.cluster.device_node.tolist()
     return {job: Counter(node[d] for d in snapshot.jobs.devices(job)) for job in np.flatnonzero(snapshot.jobs.held > 0).tolist()}

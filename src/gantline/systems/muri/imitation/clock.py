@@ -136,15 +136,15 @@ class MuriSpell(NamedTuple):
     devices: tuple[int, ...]
 
 
-class MuriSeat(NamedTuple):
+class MuriGrant(NamedTuple):
     """Where a group sits, and since when."""
 
     begin: float
     devices: tuple[int, ...]
 
 
-MuriSeats = dict[tuple[MuriJob, ...], MuriSeat]
-"""The seats of all groups that run, by their members."""
+MuriGrants = dict[tuple[MuriJob, ...], MuriGrant]
+"""What all groups that run hold, by their members."""
 
 
 class MuriLives(NamedTuple):
@@ -162,7 +162,7 @@ def run_events(
     """From the first arrival to the last end."""
     coming = sorted(jobs, key=lambda job: job.submit)
     end, spells = [math.nan] * len(jobs), list[MuriSpell]()
-    seats: MuriSeats = {}
+    grants: MuriGrants = {}
     running: list[MuriJob] = []
     now, arrived, events, alive = 0.0, 0, 0, 0
     while arrived < len(coming) or alive:
@@ -188,14 +188,14 @@ def run_events(
                 job.advance(seconds)
         groups = schedule.decide(now)
         running = _take_over(groups, running, now)
-        seats = _seat(groups, seats, now, spells)
+        grants = _grant(groups, grants, now, spells)
         if on_progress is not None and events % _REPORTED == 0:
             on_progress(now, arrived, alive)
     if running:  # the run ends between two events: what jobs have done by then counts
         for job in running:
             job.advance(until - now)
         now = until
-    _seat((), seats, now, spells)
+    _grant((), grants, now, spells)
     return MuriLives(end, spells, events, now)
 
 
@@ -212,21 +212,21 @@ def _take_over(groups: Sequence[MuriGroup], before: list[MuriJob], now: float) -
     return running
 
 
-def _seat(groups: Sequence[MuriGroup], before: MuriSeats, now: float, spells: list[MuriSpell]) -> MuriSeats:
+def _grant(groups: Sequence[MuriGroup], before: MuriGrants, now: float, spells: list[MuriSpell]) -> MuriGrants:
     """Which devices each group has from now on: counted off from the first, the widest groups first, as the original fills its nodes.
 
     GPU counts are powers of two there, so that no gang of a node's size or less spans two. A group that keeps its members and its devices
     goes on; the spells of the others end.
     """
-    seats: MuriSeats = {}
+    grants: MuriGrants = {}
     first = 0
     for members, _, chosen in sorted(groups, key=lambda group: group.members[0].gpus, reverse=True):
         gpus, held = members[0].gpus, before.get(members)
         if held is not None and (held.devices == chosen if chosen else held.devices[0] == first):
-            seats[members] = held
+            grants[members] = held
             del before[members]
         else:
-            seats[members] = MuriSeat(now, chosen or tuple(range(first, first + gpus)))
+            grants[members] = MuriGrant(now, chosen or tuple(range(first, first + gpus)))
         first += gpus
     spells += [MuriSpell(members, begin, now, devices) for members, (begin, devices) in before.items() if begin < now]
-    return seats
+    return grants

@@ -46,10 +46,10 @@ def _schedule(policy: Policy, jobs: list[MuriJob], cluster: Cluster) -> EventSch
         worst, stages = policy.ordering == "worst", list(dict.fromkeys(job.stages for job in jobs))  # as kinds are counted
         return MuriSchedule(devices, stages, known=policy.known, matching=policy.matching, worst=worst, most=policy.most)
     if policy.name == "antman":
-        seats: dict[int, list[int]] = {}
+        by_node: dict[int, list[int]] = {}
         for device, node in enumerate(cluster.device_node):
-            seats.setdefault(int(node), []).append(device)
-        return AntManSchedule(list(seats.values()))
+            by_node.setdefault(int(node), []).append(device)
+        return AntManSchedule(list(by_node.values()))
     if policy.name == "srtf":
         return ShortestSchedule(devices, lambda job: job.alone)
     if policy.name == "srsf":

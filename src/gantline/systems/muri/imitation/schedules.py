@@ -13,7 +13,7 @@ import numpy as np
 
 from gantline.core.arrays import Floats
 from gantline.models.sharing.stage_cycles import ALONE, DISTURBED, Stages
-from gantline.systems.antman.policies import gang_seats
+from gantline.systems.antman.policies import gang_devices
 from gantline.systems.muri.imitation.clock import EventSchedule, MuriGroup, MuriJob
 from gantline.systems.muri.policies import Grouping
 
@@ -248,10 +248,10 @@ class AntManSchedule(EventSchedule):
             return False
         mine = self._held.setdefault(job, [])
         if job in self._waits_for:
-            seats = self._free(self._nodes[self._waits_for[job]])
+            chosen = self._free(self._nodes[self._waits_for[job]])
         else:
-            seats = gang_seats(job.gpus, [self._free(node) for node in self._nodes], self._width)
-        more = seats[: job.gpus - len(mine)]
+            chosen = gang_devices(job.gpus, [self._free(node) for node in self._nodes], self._width)
+        more = chosen[: job.gpus - len(mine)]
         mine += more
         self._without_owner -= len(more)
         self._owner.update(dict.fromkeys(more, job))
@@ -263,13 +263,13 @@ class AntManSchedule(EventSchedule):
         return [device for device in node if self._owner[device] is None]
 
     def _let_in(self, job: MuriJob) -> bool:
-        """Seat an opportunistic job on the GPUs that are used least, wherever they are; a GPU with a guest is used too much."""
+        """Put an opportunistic job on the GPUs that are used least, wherever they are; a GPU with a guest is used too much."""
         if job.gpus > self._without_guest:
             return False
-        seats = sorted((device for device, guest in self._guest.items() if guest is None), key=self._use)[: job.gpus]
-        self._held[job] = seats
+        chosen = sorted((device for device, guest in self._guest.items() if guest is None), key=self._use)[: job.gpus]
+        self._held[job] = chosen
         self._without_guest -= job.gpus
-        self._guest.update(dict.fromkeys(seats, job))
+        self._guest.update(dict.fromkeys(chosen, job))
         return True
 
     def _use(self, device: int) -> float:

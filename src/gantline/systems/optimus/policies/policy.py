@@ -9,10 +9,9 @@ from typing import Any
 import numpy as np
 
 from gantline.core.arrays import Floats, Ints
-from gantline.core.constraints import parameter
 from gantline.core.jit import kernel
 from gantline.core.plan import Assignment, Part, Plan
-from gantline.core.policy import Policy
+from gantline.core.policy import Policy, parameter
 from gantline.core.snapshot import Snapshot
 from gantline.models.model import overrides
 from gantline.models.parameter_servers import SERVER, WORKER
@@ -22,7 +21,7 @@ from gantline.policies.interference import INTERFERENCE
 from gantline.systems.optimus.policies.servers_and_workers import (
     JointDemand,
     JointTask,
-    Seats,
+    TaskPlacement,
     balance,
     by_gain,
     by_share,
@@ -106,24 +105,24 @@ class ServersAndWorkers(Policy):
             shared = [(pool, self.sizes(pool)) for pool in pools(snapshot)]
             return plan_of(snapshot, shared, valid_until=settled_until(snapshot, shared))
         memory: dict[str, Any] = snapshot.memory or {"until": -1.0, "seats": {}, "shunned": {}}
-        seats = {row: Seats(*known) for row, known in memory["seats"].items()}
+        placed = {row: TaskPlacement(*known) for row, known in memory["seats"].items()}
         until, rows = memory["until"], [str(row) for row in snapshot.jobs.rows.tolist()]
         shunned = {row: memory["shunned"][row] for row in rows if row in memory["shunned"]}
         if snapshot.now >= until:
             until = snapshot.now + self.interval
             shunned = slow_nodes(snapshot, rows, shunned) if self.stragglers == "replace" else {}
-            seats = {row: found for pool in pools(snapshot) for row, found in self._seats(pool, seats, shunned).items()}
-        seats = {row: seats[row] for row in rows if row in seats}
-        plan = [Assignment(place, parts=_parts(snapshot, seats[row])) for place, row in enumerate(rows) if row in seats]
-        remembered = {"until": until, "seats": {row: list(found) for row, found in seats.items()}, "shunned": shunned}
+            placed = {row: found for pool in pools(snapshot) for row, found in self._placed(pool, placed, shunned).items()}
+        placed = {row: placed[row] for row in rows if row in placed}
+        plan = [Assignment(place, parts=_parts(snapshot, placed[row])) for place, row in enumerate(rows) if row in placed]
+        remembered = {"until": until, "seats": {row: list(found) for row, found in placed.items()}, "shunned": shunned}
         return Plan.assign(plan, valid_until=until, memory=remembered)
 
-    def _seats(self, pool: Pool, before: dict[str, Seats], shunned: dict[str, list[int]]) -> dict[str, Seats]:
+    def _placed(self, pool: Pool, before: dict[str, TaskPlacement], shunned: dict[str, list[int]]) -> dict[str, TaskPlacement]:
         """Where each job is placed: one that keeps its size without a straggler stays, others are placed anew, the smallest first."""
         demand, room = JointDemand.of(pool), free_room(pool)
         tasks = self.tasks(pool, demand, pool.curves.most.tolist())
         rows = [str(row) for row in pool.of(pool.snapshot.jobs.rows).tolist()]
-        found: dict[str, Seats] = {}
+        found: dict[str, TaskPlacement] = {}
         for row, task in zip(rows, tasks):
             old = before.get(row)
             slow = old is not None and set(old.workers) & set(shunned.get(row, ()))
@@ -137,11 +136,11 @@ class ServersAndWorkers(Policy):
         return found
 
 
-def _parts(snapshot: Snapshot, seats: Seats) -> tuple[Part, ...]:
-    server, worker = JointDemand.of_type(snapshot, seats.type).parts
+def _parts(snapshot: Snapshot, placed: TaskPlacement) -> tuple[Part, ...]:
+    server, worker = JointDemand.of_type(snapshot, placed.type).parts
     return (
-        Part(SERVER, seats.type, len(seats.servers), gpus=0, cpus=server[1], memory=server[2], nodes=tuple(seats.servers)),
-        Part(WORKER, seats.type, len(seats.workers), gpus=1, cpus=worker[1], memory=worker[2], nodes=tuple(seats.workers)),
+        Part(SERVER, placed.type, len(placed.servers), gpus=0, cpus=server[1], memory=server[2], nodes=tuple(placed.servers)),
+        Part(WORKER, placed.type, len(placed.workers), gpus=1, cpus=worker[1], memory=worker[2], nodes=tuple(placed.workers)),
     )
 
 

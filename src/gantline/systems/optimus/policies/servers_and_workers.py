@@ -176,7 +176,7 @@ def by_share(demand: JointDemand, most: Sequence[int]) -> list[JointTask]:
 # Beside it the placement of its baseline: task by task on the node with most room, as Kubernetes balances load by default.
 
 
-class Seats(NamedTuple):
+class TaskPlacement(NamedTuple):
     """The node of each server and each worker."""
 
     type: int
@@ -189,16 +189,16 @@ class Seats(NamedTuple):
 
 
 class NodeRoom:
-    """What is free on the nodes of one type while seats are dealt out: GPUs, CPUs, GB per node."""
+    """What is free on the nodes of one type while places are dealt out: GPUs, CPUs, GB per node."""
 
     def __init__(self, nodes: Ints, free: Floats) -> None:
         self.nodes, self.free = nodes, free
         self.place = {int(node): place for place, node in enumerate(nodes)}
 
-    def take(self, seats: Seats, demand: JointDemand) -> bool:
-        """These seats, or none of them."""
+    def take(self, placed: TaskPlacement, demand: JointDemand) -> bool:
+        """These places, or none of them."""
         need = np.zeros_like(self.free)
-        for amounts, where in zip(demand.parts, (seats.servers, seats.workers)):
+        for amounts, where in zip(demand.parts, (placed.servers, placed.workers)):
             for node in where:
                 if node not in self.place:
                     return False
@@ -224,8 +224,8 @@ def free_room(pool: Pool) -> NodeRoom:
     return NodeRoom(nodes, free)
 
 
-def deal(task: JointTask, demand: JointDemand, room: NodeRoom, kind: int, shunned: Collection[int] = ()) -> Seats | None:
-    """Seats on the fewest nodes, those with most CPUs (then GPUs) free first, dealt round; else as many as fit; None: nothing.
+def deal(task: JointTask, demand: JointDemand, room: NodeRoom, kind: int, shunned: Collection[int] = ()) -> TaskPlacement | None:
+    """Places on the fewest nodes, those with most CPUs (then GPUs) free first, dealt round; else as many as fit; None: nothing.
 
     Uses `shunned` nodes only where no others have room.
     """
@@ -244,23 +244,23 @@ def deal(task: JointTask, demand: JointDemand, room: NodeRoom, kind: int, shunne
         need = servers[:, None] * server + workers[:, None] * worker
         if (need <= room.free[chosen] + 1e-9).all():
             room.free[chosen] -= need
-            return Seats(kind, np.repeat(room.nodes[chosen], servers).tolist(), np.repeat(room.nodes[chosen], workers).tolist())
+            return TaskPlacement(kind, np.repeat(room.nodes[chosen], servers).tolist(), np.repeat(room.nodes[chosen], workers).tolist())
         if count >= sum(task):
             break
     return balance(task, demand, room, kind, first=True)
 
 
-def balance(task: JointTask, demand: JointDemand, room: NodeRoom, kind: int, *, first: bool = False) -> Seats | None:
+def balance(task: JointTask, demand: JointDemand, room: NodeRoom, kind: int, *, first: bool = False) -> TaskPlacement | None:
     """Workers and servers in turn, each on the node with most CPUs (then GPUs) free, or the first with room; a job needs one of both."""
-    before, seats = room.free.copy(), Seats(kind, [], [])
+    before, placed = room.free.copy(), TaskPlacement(kind, [], [])
     for turn in range(max(task)):
-        for amounts, where, wanted in ((demand.worker, seats.workers, task.workers), (demand.server, seats.servers, task.servers)):
+        for amounts, where, wanted in ((demand.worker, placed.workers, task.workers), (demand.server, placed.servers, task.servers)):
             fits = np.flatnonzero((room.free + 1e-9 >= np.array(amounts)).all(axis=1)) if turn < wanted else np.zeros(0, dtype=np.int64)
             if len(fits):
                 best = int(fits[0 if first else np.lexsort((fits, -room.free[fits, 0], -room.free[fits, 1]))[0]])
                 room.free[best] -= amounts
                 where.append(int(room.nodes[best]))
-    if seats.servers and seats.workers:
-        return seats
+    if placed.servers and placed.workers:
+        return placed
     room.free[:] = before
     return None

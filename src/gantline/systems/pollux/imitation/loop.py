@@ -13,7 +13,7 @@ import numpy as np
 from gantline.core.arrays import Floats
 from gantline.core.reasons import Reason
 from gantline.engine.drivers.simulation import Simulation
-from gantline.engine.imitations.intervals import DeviceSeats, HeldInterval, write_intervals, write_jobs
+from gantline.engine.imitations.intervals import DeviceCalendar, HeldInterval, write_intervals, write_jobs
 from gantline.models.goodput.fit import fit, fit_like_artifact
 from gantline.models.goodput.measured import Shape, packed_shape
 from gantline.models.goodput.speed_model import LOG_STEP, Observations, step_time
@@ -143,9 +143,9 @@ def write_result(simulation: Simulation, loop: Loop) -> None:
 def _intervals(simulation: Simulation, loop: Loop) -> Iterator[HeldInterval]:
     """One per span; a node's devices are given out from the lowest number that is free."""
     t = simulation.state.tables
-    seats, first = DeviceSeats(t.D.shape[1]), t.cluster.first_device.tolist()
+    calendar, first = DeviceCalendar(t.D.shape[1]), t.cluster.first_device.tolist()
     for span in sorted(loop.spans, key=lambda span: (span.begin, span.job)):
-        held = [seats.take(1, span.begin, span.end, first[node], t.cluster.nodes[node].gpus)[0] for node in span.nodes]
+        held = [calendar.take(1, span.begin, span.end, first[node], t.cluster.nodes[node].gpus)[0] for node in span.nodes]
         reason = Reason.FINISHED if span.finished else Reason.END if span.end >= loop.now else Reason.RESIZED
         yield HeldInterval(span.job, span.begin, span.end, held, reason)
 

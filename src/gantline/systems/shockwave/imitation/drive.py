@@ -90,7 +90,7 @@ def drive(simulation: Simulation, trace: Trace) -> dict[str, Any]:
 
 def _chooser(policy: Policy, jobs: list[ShockwaveJob]) -> Chooser:
     if isinstance(policy, Shockwave):
-        return Planner(policy.makespan, policy.power, policy.largest, policy.window, policy.calibrates, policy.told, policy.beat)
+        return Planner(policy.makespan, policy.power, policy.largest, policy.window, policy.calibrates, policy.knows_futures, policy.beat)
     if isinstance(policy, Recorded):
         return RecordedRounds(policy.table, jobs)
     return ShareTurns(_BASELINES[policy.name])
@@ -133,4 +133,4 @@ def _planned(chooser: Chooser) -> dict[str, Any]:
     if not isinstance(chooser, Planner):
         return {}
     counted = {"plans": chooser.planned, "fair_plans": chooser.fair, "cut_plans": chooser.cut}  # the others keep no fair finish time
-    return counted | {"estimates": "told" if chooser.told else "learned"}
+    return counted | {"estimates": "told" if chooser.knows_futures else "learned"}

@@ -146,7 +146,7 @@ class Planner(Chooser):
     largest: float = 1.0
     rounds: int = 20
     calibrate: bool = True
-    told: bool = True  # whether the planner knows batch sizes that are still to come
+    knows_futures: bool = True  # whether the planner knows batch sizes that are still to come
     beat: int = 8  # rounds between re-plans although nothing happened
     planned: int = 0
     fair: int = 0  # plans in which every job could keep the fair finish time
@@ -185,7 +185,7 @@ class Planner(Chooser):
         if job.index not in self._predictors:
             self._predictors[job.index] = (
                 Predictor(job.planned, job.epoch_seconds, SAMPLES[job.model], rounds.length)
-                if self.told
+                if self.knows_futures
                 else Learner(job.epochs, job.seconds_of_epoch, job.batch)
             )
         return self._predictors[job.index]

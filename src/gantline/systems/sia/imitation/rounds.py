@@ -15,7 +15,7 @@ from typing import NamedTuple
 from gantline.core.columns import Job, Option
 from gantline.core.reasons import Reason
 from gantline.engine.drivers.simulation import Simulation
-from gantline.engine.imitations.intervals import DeviceSeats, HeldInterval, write_intervals, write_jobs
+from gantline.engine.imitations.intervals import DeviceCalendar, HeldInterval, write_intervals, write_jobs
 from gantline.policies.node_classes import NodeClass
 from gantline.systems.sia.imitation.jobs import SiaJob
 from gantline.systems.sia.policies.placement import Parts, PlacementRequest, place_fast, place_sticky, shape_of
@@ -146,12 +146,12 @@ class SiaRounds:
             before = {k: spell.parts for k, spell in self._open.items() if spell.group == group}
             placed = place_sticky(nodes, requests, before) if self.sticky else place_fast(nodes, requests)
             for k, parts in (placed | {k: grant.parts for k, grant in here.items() if grant.parts}).items():
-                self._seat(k, group, nodes, parts)
+                self._place(k, group, nodes, parts)
         for k in [k for k in active if k not in self._grant and k in self._open]:
             self._end_spell(k, self.now)
             self.jobs[k].place("", (), self.now)
 
-    def _seat(self, k: int, group: int, nodes: NodeClass, parts: Parts) -> None:
+    def _place(self, k: int, group: int, nodes: NodeClass, parts: Parts) -> None:
         """Give a job these GPUs; the same ones are no change, other nodes of the same shape no restart."""
         spell = self._open.get(k)
         if spell is not None and (spell.group, spell.parts) == (group, parts):
@@ -191,11 +191,11 @@ def write_result(simulation: Simulation, rounds: SiaRounds) -> None:
 def _intervals(simulation: Simulation, rounds: SiaRounds) -> Iterator[HeldInterval]:
     """One per spell; a node's GPUs are given out from the lowest number that is free."""
     t = simulation.state.tables
-    seats = DeviceSeats(t.D.shape[1])
+    calendar = DeviceCalendar(t.D.shape[1])
     for spell in sorted(rounds.spells, key=lambda spell: (spell.begin, spell.job)):
         nodes, held = rounds.classes[spell.group], list[int]()
         for node, gpus in spell.parts:
-            held += seats.take(gpus, spell.begin, spell.end, int(t.cluster.first_device[nodes.nodes[node]]), nodes.size)
+            held += calendar.take(gpus, spell.begin, spell.end, int(t.cluster.first_device[nodes.nodes[node]]), nodes.size)
         reason = Reason.FINISHED if spell.finished else Reason.END if spell.end >= rounds.now else Reason.RESIZED
         option = _option(simulation, spell.job, t.cluster.type_code(nodes.type))
         yield HeldInterval(spell.job, spell.begin, spell.end, held, reason, option)

@@ -9,10 +9,9 @@ import numpy as np
 
 from gantline.core.arrays import Bools, Floats, Ints
 from gantline.core.columns import Option
-from gantline.core.constraints import parameter
 from gantline.core.phases import PENDING, RUNNING, STARTING
 from gantline.core.plan import Assignments, Plan
-from gantline.core.policy import Policy
+from gantline.core.policy import Policy, parameter
 from gantline.core.snapshot import Snapshot
 from gantline.models.model import overrides
 from gantline.policies.elastic.layouts import LAYOUT, LAYOUTS, MOVE_COST, NamedDevices, TypeLayout
@@ -28,7 +27,7 @@ DERIVED = -1  # in place of an option's row: the job accepts this size and does 
 
 
 @dataclass(frozen=True, slots=True)
-class SiaWays:
+class SiaVariants:
     """Columns of type and count; per job and column whether it may have it, the row of its option, and the speed believed."""
 
     columns: Configurations
@@ -46,7 +45,7 @@ class SiaWays:
         return np.where(match.any(axis=1), match.argmax(axis=1), -1)
 
 
-def read_ways(snapshot: Snapshot, reserved: Bools) -> SiaWays:
+def read_variants(snapshot: Snapshot, reserved: Bools) -> SiaVariants:
     """One column per type and count that any job lists or accepts; a job with a reservation has what it lists."""
     table, types = snapshot.options, len(snapshot.cluster.types)
     owner, row = _listed(snapshot)
@@ -66,7 +65,7 @@ def read_ways(snapshot: Snapshot, reserved: Bools) -> SiaWays:
     rate[cells] = np.concatenate([table.F[Option.RATE, row], more_rate])[::-1]
     capacity = snapshot.cluster.capacity.astype(np.float64)
     ones = np.ones(len(found), dtype=np.int64)
-    return SiaWays(Configurations((), group, ones, count, ones == 1, use, capacity), offered, option, rate)
+    return SiaVariants(Configurations((), group, ones, count, ones == 1, use, capacity), offered, option, rate)
 
 
 def _listed(snapshot: Snapshot) -> tuple[Ints, Ints]:
@@ -103,7 +102,7 @@ def _usual(node: int, capacity: int) -> list[int]:
 # Sia where a job's configurations are its sizes and their believed speeds its goodputs: any regime but Sia's own.
 
 
-def _seats(snapshot: Snapshot, kinds: Ints, sizes: Ints, runs: Ints, layout: str, move_cost: str) -> NamedDevices:
+def _named_devices(snapshot: Snapshot, kinds: Ints, sizes: Ints, runs: Ints, layout: str, move_cost: str) -> NamedDevices:
     """Devices of the jobs that change or move, by job; those that are stopped, or go to another type, leave theirs to the others."""
     jobs, found = snapshot.jobs, dict[int, tuple[int, ...]]()
     kind, gpus = np.full(len(jobs), -1, dtype=np.int64), np.zeros(len(jobs), dtype=np.int64)
@@ -111,22 +110,22 @@ def _seats(snapshot: Snapshot, kinds: Ints, sizes: Ints, runs: Ints, layout: str
     settled = (jobs.phase == PENDING) | (jobs.phase == STARTING) | (jobs.phase == RUNNING)
     for one in range(len(snapshot.cluster.types)):
         mine = np.flatnonzero(settled & ((kind == one) | (jobs.running & (jobs.type == one))))
-        seats = TypeLayout(snapshot, one, mine, np.where(kind[mine] == one, gpus[mine], 0), jobs.locked[mine]).devices(layout, move_cost)
-        found |= {int(mine[place]): devices for place, devices in seats.items()}
+        placed = TypeLayout(snapshot, one, mine, np.where(kind[mine] == one, gpus[mine], 0), jobs.locked[mine]).devices(layout, move_cost)
+        found |= {int(mine[place]): devices for place, devices in placed.items()}
     return found
 
 
-def _believed(snapshot: Snapshot, ways: SiaWays, unit: Floats) -> tuple[Floats, Floats]:
+def _believed(snapshot: Snapshot, variants: SiaVariants, unit: Floats) -> tuple[Floats, Floats]:
     """Goodputs as the run's model gives them to policies, where it does; a job that has not run yet is offered its least of each type."""
     model = snapshot.performance
     if not overrides(model, "goodputs"):
-        return ways.rate, unit
-    cluster, columns, found = snapshot.cluster, ways.columns, np.zeros_like(ways.rate)
+        return variants.rate, unit
+    cluster, columns, found = snapshot.cluster, variants.columns, np.zeros_like(variants.rate)
     node = np.zeros(len(cluster.types), dtype=np.int64)
     np.maximum.at(node, cluster.node_type, np.bincount(cluster.device_node, minlength=len(cluster.node_type)))
     for row, name in enumerate(snapshot.jobs.ids):
         for group in np.unique(columns.group).tolist():
-            mine = np.flatnonzero((columns.group == group) & ways.offered[row])
+            mine = np.flatnonzero((columns.group == group) & variants.offered[row])
             if not len(mine):
                 continue
             sizes = columns.gpus[mine]
@@ -180,24 +179,24 @@ class Sia(Policy):
             return Plan.assign(Assignments(np.zeros(0, dtype=np.int64)))
         names = [name for name in self.reserved.split("|") if name]
         kept = (np.isin(jobs.ids, names) if names else jobs.reserved > 0) & ~jobs.locked
-        ways = read_ways(snapshot, kept)
-        columns, holds = ways.columns, ways.held(snapshot)
-        unit = np.broadcast_to(np.maximum(columns.gpus, 1).astype(np.float64), ways.rate.shape)
-        goodput, unit = _believed(snapshot, ways, unit)
+        variants = read_variants(snapshot, kept)
+        columns, holds = variants.columns, variants.held(snapshot)
+        unit = np.broadcast_to(np.maximum(columns.gpus, 1).astype(np.float64), variants.rate.shape)
+        goodput, unit = _believed(snapshot, variants, unit)
         factor = restart_factor(snapshot.now - jobs.arrival, jobs.restarts, np.full(len(jobs), self.restart))
         cost = costs(normalised(goodput, unit), factor, holds, jobs.weight, self.p)
         forced = np.where(jobs.locked, holds, -1)
         if kept.any():
-            only = kept & (ways.offered.sum(axis=1) == 1)
-            forced[only] = ways.offered[only].argmax(axis=1)
+            only = kept & (variants.offered.sum(axis=1) == 1)
+            forced[only] = variants.offered[only].argmax(axis=1)
         choice = choose_configurations(cost, columns, self.lambda_n * jobs.weight, forced)
         chosen = choice.column
         runs = np.flatnonzero(chosen >= 0)
-        rows, kind, gpus = ways.option[runs, chosen[runs]], columns.group[chosen[runs]], columns.gpus[chosen[runs]]
+        rows, kind, gpus = variants.option[runs, chosen[runs]], columns.group[chosen[runs]], columns.gpus[chosen[runs]]
         named: dict[str, Any] = {"option": np.where(rows == DERIVED, -1, rows - jobs.option_first[runs])}
         if (rows == DERIVED).any():
             named |= {"gpus": np.where(rows == DERIVED, gpus, -1), "type": np.where(rows == DERIVED, kind, -1)}
-        seats = _seats(snapshot, kind, gpus, runs, self.layout, self.move_cost) if self.layout != "engine" else {}
-        if seats:
-            named["devices"] = [seats.get(job, ()) for job in runs.tolist()]
+        placed = _named_devices(snapshot, kind, gpus, runs, self.layout, self.move_cost) if self.layout != "engine" else {}
+        if placed:
+            named["devices"] = [placed.get(job, ()) for job in runs.tolist()]
         return Plan.assign(Assignments(runs, **named), notes=(choice.note,) if choice.note else ())

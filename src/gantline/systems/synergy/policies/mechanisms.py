@@ -41,10 +41,10 @@ class Need:
 
 def demand_of(profile: SensitivityProfile, gpus: int, server: tuple[int, float, float]) -> tuple[Vector, float]:
     """Per GPU what the profile of one GPU calls best, with the speed there; no more in all than a server of (GPUs, CPUs, GB) has."""
-    seats, most_cpus, most_memory = server
+    gpus_by_server, most_cpus, most_memory = server
     cpus, memory, gain = profile.best_cpus * gpus, profile.best_memory * gpus, profile.best_speed
-    fair_cpus, fair_memory = most_cpus / seats * gpus, most_memory / seats * gpus
-    if gpus > seats:  # on several servers it is cut to its share of them, and counts as no faster
+    fair_cpus, fair_memory = most_cpus / gpus_by_server * gpus, most_memory / gpus_by_server * gpus
+    if gpus > gpus_by_server:  # on several servers it is cut to its share of them, and counts as no faster
         cut = (fair_cpus if cpus > most_cpus else cpus, fair_memory if memory > most_memory else memory)
         return Vector(cut[0] / gpus, cut[1] / gpus), 1.0
     if cpus > most_cpus:
@@ -54,7 +54,7 @@ def demand_of(profile: SensitivityProfile, gpus: int, server: tuple[int, float, 
 
 # Servers while one plan is made: which have how much left, and which job has what where.
 
-Seats = dict[int, int]
+GpusByServer = dict[int, int]
 """Server -> GPUs there."""
 
 
@@ -69,9 +69,9 @@ class Servers:
     """What belongs to one GPU."""
     consolidate: bool = False
     """Whether a job goes to the fullest server that holds it; else GPUs are taken in the order of their numbers."""
-    home: Mapping[Need, Seats] = field(default_factory=dict)
+    home: Mapping[Need, GpusByServer] = field(default_factory=dict)
     """Where jobs are already: they stay if there is room."""
-    seats: dict[Need, Seats] = field(default_factory=dict)
+    gpus_by_server: dict[Need, GpusByServer] = field(default_factory=dict)
     given: dict[Need, Vector] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -81,18 +81,18 @@ class Servers:
         """Give the job its GPUs with so much each; whether there was room."""
         if job.gpus > self.free:
             return False
-        seats = self._at_home(job, each)
-        if seats is None:
-            seats = self._consolidated(job.gpus, each) if self.consolidate else self._in_order(job.gpus, each)
-        if seats is None:
+        gpus_by_server = self._at_home(job, each)
+        if gpus_by_server is None:
+            gpus_by_server = self._consolidated(job.gpus, each) if self.consolidate else self._in_order(job.gpus, each)
+        if gpus_by_server is None:
             return False
-        for server, gpus in seats.items():
+        for server, gpus in gpus_by_server.items():
             cpus, memory = self.cpus[server], self.memory[server]
             for _ in range(gpus):  # one by one, as they are counted: a product is rounded otherwise
                 cpus, memory = cpus - each.cpus, memory - each.memory
             self.gpus[server], self.cpus[server], self.memory[server] = self.gpus[server] - gpus, cpus, memory
         self.free -= job.gpus
-        self.seats[job], self.given[job] = seats, each
+        self.gpus_by_server[job], self.given[job] = gpus_by_server, each
         return True
 
     def shrink_peers(self, job: Need, each: Vector) -> list[Need]:
@@ -106,32 +106,34 @@ class Servers:
                 shrunk.append(peer)
         return shrunk
 
-    def _at_home(self, job: Need, each: Vector) -> Seats | None:
-        seats = self.home.get(job)
-        fits = seats and all(self.gpus[server] >= gpus == self._most(server, gpus, each) for server, gpus in seats.items())
-        return seats if fits else None
+    def _at_home(self, job: Need, each: Vector) -> GpusByServer | None:
+        gpus_by_server = self.home.get(job)
+        fits = gpus_by_server and all(
+            self.gpus[server] >= gpus == self._most(server, gpus, each) for server, gpus in gpus_by_server.items()
+        )
+        return gpus_by_server if fits else None
 
-    def _in_order(self, need: int, each: Vector) -> Seats | None:
-        seats: Seats = {}
+    def _in_order(self, need: int, each: Vector) -> GpusByServer | None:
+        gpus_by_server: GpusByServer = {}
         for server, free in enumerate(self.gpus):
             if free and (taken := self._most(server, free if free < need else need, each)):
-                seats[server] = taken
+                gpus_by_server[server] = taken
                 need -= taken
                 if not need:
-                    return seats
+                    return gpus_by_server
         return None
 
-    def _consolidated(self, need: int, each: Vector) -> Seats | None:
+    def _consolidated(self, need: int, each: Vector) -> GpusByServer | None:
         fitting = [server for server, free in enumerate(self.gpus) if free >= need > 1 and self._most(server, need, each) == need]
         if fitting:
             return {min(fitting, key=self.gpus.__getitem__): need}
-        seats: Seats = {}
+        gpus_by_server: GpusByServer = {}
         for server in self._fullest_first():  # the one that GPUs are taken from stays the one with fewest free
             if taken := self._most(server, min(self.gpus[server], need), each):
-                seats[server] = taken
+                gpus_by_server[server] = taken
                 need -= taken
             if not need:
-                return seats
+                return gpus_by_server
         return None
 
     def _fullest_first(self) -> list[int]:
@@ -147,28 +149,30 @@ class Servers:
             cpus, memory = cpus - each_cpus, memory - each_memory
         return gpus
 
-    def _targets(self, need: int) -> Seats:
+    def _targets(self, need: int) -> GpusByServer:
         """Servers with enough free GPUs: the first that holds all of several, else those with fewest free ones."""
         whole = next((server for server, free in enumerate(self.gpus) if free >= need > 1), None)
         if whole is not None:
             return {whole: need}
-        seats: Seats = {}
+        gpus_by_server: GpusByServer = {}
         for server in self._fullest_first():
-            seats[server] = min(self.gpus[server], need)
-            need -= seats[server]
+            gpus_by_server[server] = min(self.gpus[server], need)
+            need -= gpus_by_server[server]
             if not need:
                 break
-        return seats
+        return gpus_by_server
 
     def _peers(self, server: int) -> list[Need]:
         """Jobs there with more than their share: those on fewest servers first, then those with most CPUs, then most memory."""
-        peers = [job for job, seats in self.seats.items() if server in seats and self.given[job].exceeds(self.share)]
-        return sorted(peers, key=lambda job: (len(self.seats[job]), -self.given[job].cpus, -self.given[job].memory))
+        peers = [
+            job for job, gpus_by_server in self.gpus_by_server.items() if server in gpus_by_server and self.given[job].exceeds(self.share)
+        ]
+        return sorted(peers, key=lambda job: (len(self.gpus_by_server[job]), -self.given[job].cpus, -self.given[job].memory))
 
     def _give_back(self, job: Need) -> None:
         """What the job has beyond its share, on all of its servers."""
         held = self.given[job]
-        for server, gpus in self.seats[job].items():
+        for server, gpus in self.gpus_by_server[job].items():
             self.cpus[server] += (held.cpus - self.share.cpus) * gpus
             self.memory[server] += (held.memory - self.share.memory) * gpus
         self.given[job] = self.share

@@ -9,15 +9,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from gantline.core.arrays import Floats, Ints
-from gantline.core.constraints import parameter
 from gantline.core.errors import RefusedError
 from gantline.core.plan import Assignment, Plan
-from gantline.core.policy import Policy
+from gantline.core.policy import Policy, parameter
 from gantline.core.snapshot import Snapshot
 from gantline.models.sensitivity import Sensitivity, SensitivityProfile
 from gantline.policies.elastic.pools import by_node, free_or_held_by
 from gantline.systems.synergy.policies import mechanisms
-from gantline.systems.synergy.policies.mechanisms import Need, Seats, Servers, Vector, demand_of
+from gantline.systems.synergy.policies.mechanisms import GpusByServer, Need, Servers, Vector, demand_of
 
 # The nodes of one device type, and the jobs that ask for it: a snapshot as the mechanisms see it, and their answer as assignments.
 
@@ -43,18 +42,18 @@ class Fleet:
         server_of = {device: server for server, devices in self.devices.items() for device in devices}
         chosen: dict[Need, list[int]] = {}
         taken: set[int] = set()
-        for job, seats in self.servers.seats.items():
+        for job, gpus_by_server in self.servers.gpus_by_server.items():
             own = [device for device in self.held.get(job, ()) if device in server_of]
-            there = {server: [device for device in own if server_of[device] == server] for server in seats}
-            chosen[job] = [device for server, gpus in seats.items() for device in there[server][:gpus]]
+            there = {server: [device for device in own if server_of[device] == server] for server in gpus_by_server}
+            chosen[job] = [device for server, gpus in gpus_by_server.items() for device in there[server][:gpus]]
             taken.update(chosen[job])
-        for job, seats in self.servers.seats.items():
-            for server, gpus in seats.items():
+        for job, gpus_by_server in self.servers.gpus_by_server.items():
+            for server, gpus in gpus_by_server.items():
                 short = gpus - sum(server_of[device] == server for device in chosen[job])
                 free = [device for device in self.devices[server] if device not in taken][:short]
                 chosen[job] += free
                 taken.update(free)
-        return [self._assignment(job, tuple(chosen[job])) for job in self.servers.seats]
+        return [self._assignment(job, tuple(chosen[job])) for job in self.servers.gpus_by_server]
 
     def _assignment(self, job: Need, devices: tuple[int, ...]) -> Assignment:
         each = self.servers.given[job]
@@ -91,12 +90,14 @@ def _fleet(snapshot: Snapshot, kind: int, positions: Ints, consolidate: bool) ->
     share = Vector(*(_share(amounts, [described[node].gpus for node in nodes]) for amounts in (cpus, memory)))
     whole = max(((described[node].gpus, described[node].cpus, described[node].memory) for node in nodes), default=(1, 0.0, 0.0))
     needs = {position: _need(snapshot, kind, position, share, whole) for position in positions.tolist()}
-    home = {needs[position]: _seats(snapshot, held[position], server_of) for position in needs if held[position]}
+    home = {needs[position]: _gpus_by_server(snapshot, held[position], server_of) for position in needs if held[position]}
     return Fleet(
         kind=kind,
         jobs=list(needs.values()),
         locked={needs[position] for position in needs if jobs.locked[position]},
-        servers=Servers(gpus, cpus, memory, share, consolidate, home={job: seats for job, seats in home.items() if seats}),
+        servers=Servers(
+            gpus, cpus, memory, share, consolidate, home={job: gpus_by_server for job, gpus_by_server in home.items() if gpus_by_server}
+        ),
         nodes=nodes,
         held={needs[position]: each for position, each in held.items()},
         devices=devices,
@@ -111,26 +112,26 @@ def _share(amounts: list[float], gpus: list[int]) -> float:
     return min((amount / count for amount, count in zip(amounts, gpus) if count), default=0.0)
 
 
-def _seats(snapshot: Snapshot, devices: tuple[int, ...], server_of: dict[int, int]) -> Seats:
+def _gpus_by_server(snapshot: Snapshot, devices: tuple[int, ...], server_of: dict[int, int]) -> GpusByServer:
     """Where a job is; empty where one of its devices is on a node that cannot be used."""
-    seats: Seats = {}
+    gpus_by_server: GpusByServer = {}
     for device in devices:
         server = server_of.get(int(snapshot.cluster.device_node[device]))
         if server is None:
             return {}
-        seats[server] = seats.get(server, 0) + 1
-    return seats
+        gpus_by_server[server] = gpus_by_server.get(server, 0) + 1
+    return gpus_by_server
 
 
 def _need(snapshot: Snapshot, kind: int, position: int, share: Vector, server: tuple[int, float, float]) -> Need:
     """What a job can use: by its profile, by what it declares, else what it asks for or its share."""
-    way = snapshot.jobs.options(position)[0]
+    variant = snapshot.jobs.options(position)[0]
     profile = _profile(snapshot, kind, position, share)
     if profile is not None:
-        demand, gain = demand_of(profile, way.gpus, server)
-        return Need(position, way.gpus, demand, gain, profile)
-    asked = Vector(way.cpus / way.gpus or share.cpus, way.memory / way.gpus or share.memory) if way.gpus else share
-    return Need(position, way.gpus, asked, 1.0, None)
+        demand, gain = demand_of(profile, variant.gpus, server)
+        return Need(position, variant.gpus, demand, gain, profile)
+    asked = Vector(variant.cpus / variant.gpus or share.cpus, variant.memory / variant.gpus or share.memory) if variant.gpus else share
+    return Need(position, variant.gpus, asked, 1.0, None)
 
 
 def _profile(snapshot: Snapshot, kind: int, position: int, share: Vector) -> SensitivityProfile | None:

@@ -12,10 +12,9 @@ from typing import Any
 import numpy as np
 
 from gantline.core.arrays import Floats, Ints
-from gantline.core.constraints import parameter
 from gantline.core.phases import PENDING
 from gantline.core.plan import Assignments, Plan
-from gantline.core.policy import Policy
+from gantline.core.policy import Policy, parameter
 from gantline.core.rng import stream
 from gantline.core.snapshot import Snapshot
 from gantline.policies.drawn_places import moved, other_places

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from gantline.core.arrays import Floats, Ints
-from gantline.core.constraints import parameter
 from gantline.core.plan import Plan
+from gantline.core.policy import parameter
 from gantline.core.snapshot import Snapshot
 from gantline.policies.elastic.layouts import LaysOut
 from gantline.policies.elastic.policies import compact, grow_by_gain, grow_in_turns, in_order, order_by, worth_it
@@ -94,12 +94,12 @@ class Voda(LaysOut):
         queue = np.zeros(len(snapshot.jobs), dtype=np.int64) if queues is None else queues.queue
         found = share_again(snapshot, memory, queue.tolist(), lambda pool: self._share(pool, queue[pool.jobs]), self.rate_limit)
         if queues is None or bounds is None:
-            return plan_of(snapshot, found.shares, self.seats, valid_until=found.until, memory=found.memory)
+            return plan_of(snapshot, found.shares, self.devices_of, valid_until=found.until, memory=found.memory)
         given = np.zeros(len(queue), dtype=np.int64)
         for pool, grants in found.shares:
             given[pool.jobs] = grants
         change = min(queues.next_change(snapshot, given, *bounds), found.until)
-        return plan_of(snapshot, found.shares, self.seats, valid_until=change, memory={**found.memory, "promoted": queues.promoted})
+        return plan_of(snapshot, found.shares, self.devices_of, valid_until=change, memory={**found.memory, "promoted": queues.promoted})
 
     def _share(self, pool: Pool, queue: Ints) -> Ints:
         answer = by_the_letter(pool, queue, self.name.partition(".")[2]) if self.compat == "voda" else None

@@ -1,1 +1,0 @@
-"""Many futures of one instant, counting devices: see `loop`."""

@@ -1,1 +1,0 @@
-"""The scheduler that chooses its scheduler: see `policy`."""
