@@ -108,6 +108,8 @@ ASKED: dict[str, Callable[[Any], Any]] = {
     "chance": lambda s: s.rng("x").random(len(s.jobs)),
     "not a number": lambda s: s.jobs.deadline,
     "outside of the table": lambda s: SHARES[np.searchsorted(LIMITS, s.jobs.attained) + (s.jobs.attained > 90)],
+    "another column now and then": lambda s: s.jobs.attained if s.now % 180 < 60 else s.jobs.gpus + s.jobs.waiting * s.jobs.rate,
+    "who holds what": lambda s: s.jobs.rows % 3 + s.cluster.node_free.sum() * s.jobs.running + s.jobs.remaining,
     "words": lambda s: s.jobs.arrival + 0.0 * len(str(s.jobs.arrival)),
 }
 

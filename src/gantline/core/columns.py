@@ -33,7 +33,7 @@ from numpy.typing import NDArray
 from gantline.core.arrays import Floats, Ints
 from gantline.core.constants import Constants
 from gantline.core.jit import kernel
-from gantline.core.phases import RUNNING
+from gantline.core.phases import RUNNING, STARTING, STOPPING
 
 # in DeviceTable.holder
 FREE: Final = -1
@@ -46,6 +46,8 @@ HIGH: Final = "estimate.high"
 # what gangs take beside devices, as nodes, options and assignments call it: Node.CPUS + k is what is free of Option.CPUS + k
 HOST_RESOURCE_NAMES: Final = ("cpus", "memory", "storage")
 HOST_RESOURCES: Final = 3
+#: codes of columns of jobs for `gather`: the place of one of floats, the complement for one of integers, so much more for one that moves
+MOVING: Final = 1000
 
 
 class Job(Constants):
@@ -259,23 +261,50 @@ def elapsed(F: Floats, I: Ints, row: int, now: float) -> float:
     return 0.0
 
 
-def moving(F: Floats, I: Ints, rows: Ints, now: float, which: int) -> Floats:
-    """A column that moves with time: which is DONE, SERVICE, GPUTIME, or ESTIMATE for remaining work."""
+@kernel
+def _moved(F: Floats, I: Ints, row: int, now: float, column: int) -> float:
+    """One number, see `gather_moving`."""
+    ran = elapsed(F, I, row, now)
+    if column == Job.SERVICE:
+        return float(F[Job.SERVICE, row] + ran)
+    if column == Job.GPUTIME:
+        return float(F[Job.GPUTIME, row] + I[Job.HELD, row] * ran)
+    if column == Job.RATE or column == Job.SINCE:
+        runs = STARTING <= I[Job.PHASE, row] <= STOPPING
+        if column == Job.RATE:
+            return float(F[Job.RATE, row]) if runs else 0.0
+        return 0.0 if runs or now < F[Job.SINCE, row] else float(now - F[Job.SINCE, row])
+    done = F[Job.DONE, row] + F[Job.RATE, row] * ran
+    if column == Job.DONE:
+        return float(done)
+    left = F[Job.ESTIMATE, row] - done
+    return 0.0 if left < 0.0 else float(left)
+
+
+@kernel
+def gather_moving(F: Floats, I: Ints, rows: Ints, now: float, column: int, out: Floats) -> None:
+    """A column that moves with time: DONE, SERVICE, GPUTIME, RATE; SINCE: seconds waited; ESTIMATE: what remains of it."""
+    for i in range(rows.shape[0]):
+        out[i] = _moved(F, I, rows[i], now, column)
+
+
+def moving(F: Floats, I: Ints, rows: Ints, now: float, column: int) -> Floats:
+    """The same as a new array."""
     out = np.empty(len(rows))
-    _read_moving(F, I, rows, float(now), which, out)
+    gather_moving(F, I, rows, float(now), column, out)
     return out
 
 
 @kernel
-def _read_moving(F: Floats, I: Ints, rows: Ints, now: float, which: int, out: Floats) -> None:
-    for i in range(rows.shape[0]):
-        row = rows[i]
-        dt = elapsed(F, I, row, now)
-        if which == Job.DONE:
-            out[i] = F[Job.DONE, row] + F[Job.RATE, row] * dt
-        elif which == Job.SERVICE:
-            out[i] = F[Job.SERVICE, row] + dt
-        elif which == Job.GPUTIME:
-            out[i] = F[Job.GPUTIME, row] + I[Job.HELD, row] * dt
+def gather(F: Floats, I: Ints, rows: Ints, now: float, codes: Ints, floats: Floats, ints: Ints) -> None:
+    """Columns by their codes, one per line: of `floats`, or of `ints` where they are whole numbers."""
+    for line in range(codes.shape[0]):
+        code = codes[line]
+        if code >= MOVING:
+            gather_moving(F, I, rows, now, code - MOVING, floats[line])
         else:
-            out[i] = F[Job.ESTIMATE, row] - (F[Job.DONE, row] + F[Job.RATE, row] * dt)
+            for i in range(rows.shape[0]):
+                if code >= 0:
+                    floats[line, i] = F[code, rows[i]]
+                else:
+                    ints[line, i] = I[~code, rows[i]]

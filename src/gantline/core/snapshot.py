@@ -8,7 +8,7 @@ hold, is not among the active ones any more; what it used after the last questio
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -45,10 +45,10 @@ NOBODY = Left(_NONE, _NONE, _NONE, np.zeros(0), np.zeros(0), np.zeros(0))
 
 
 class _Moving(Shown[np.float64]):
-    """One that grows with time."""
+    """One that moves with time, or follows from one as `columns.gather_moving` says."""
 
-    def __init__(self, column: TableColumn[np.float64]) -> None:
-        property.__init__(self, lambda jobs: jobs._moving(column), doc=column.what)
+    def __init__(self, column: TableColumn[np.float64], what: str = "") -> None:
+        property.__init__(self, lambda jobs: jobs._moving(column), doc=what or column.what)
 
 
 class Jobs:
@@ -68,11 +68,23 @@ class Jobs:
     def __len__(self) -> int:
         return len(self.rows)
 
+    def refresh(self, now: float, known: Mapping[object, Floats | Ints]) -> Collection[object]:
+        """Stand for another instant, at which `rows` have these columns; what is read from now on is noted in what this returns."""
+        self._rows, self._now, self._held = self.rows, now, None
+        self._cache = dict(known)
+        return self._cache
+
     def _read(self, column: TableColumn[Kind]) -> NDArray[Kind]:
-        return self._made(column, lambda: self._lent.column(column, self._rows))
+        found = self._cache.get(column)
+        if found is None:
+            found = self._cache[column] = self._lent.column(column, self._rows)
+        return found
 
     def _moving(self, column: TableColumn[np.float64]) -> Floats:
-        return self._made(("moving", column), lambda: self._lent.moving(column, self._rows, self._now))
+        found = self._cache.get(("moving", column))
+        if found is None:
+            found = self._cache["moving", column] = self._lent.moving(column, self._rows, self._now)
+        return found
 
     def _made(self, name: Any, make: Callable[[], NDArray[Any]]) -> NDArray[Any]:
         """A column computed from others, once."""
@@ -111,11 +123,7 @@ class Jobs:
     attained_gpu = _Moving(JobTable.gputime)
     done = _Moving(JobTable.done)
 
-    @property
-    def waiting(self) -> Floats:
-        """Seconds since a job that does not run began to wait; zero for those that run."""
-        return self._made("waiting", lambda: np.where(self.running, 0.0, np.maximum(self._now - self._read(JobTable.since), 0.0)))
-
+    waiting = _Moving(JobTable.since, "Seconds since a job that does not run began to wait; zero for those that run.")
     first_start = Shown(JobTable.first_start)
     last_start = Shown(JobTable.last_start)
     restarts = Shown(JobTable.restarts)
@@ -138,10 +146,7 @@ class Jobs:
         known = self._lent.metric(name, self._rows)
         return np.where(np.isnan(known), self.estimate, known)
 
-    @property
-    def remaining(self) -> Floats:
-        """Estimated remaining work: seconds at the speed of the request. Never below zero."""
-        return self._made("remaining", lambda: np.maximum(self._moving(JobTable.estimate), 0.0))
+    remaining = _Moving(JobTable.estimate, "Estimated remaining work: seconds at the speed of the request. Never below zero.")
 
     # --- where it stands --------------------------------------------------------------------------------------------
     phase = Shown(JobTable.phase)
@@ -160,10 +165,7 @@ class Jobs:
     held = Shown(JobTable.held)
     nodes_held = Shown(JobTable.spread)
 
-    @property
-    def rate(self) -> Floats:
-        """Work per second now; zero for those that do not run."""
-        return self._made("rate", lambda: np.where(self.running, self._read(JobTable.rate), 0.0))
+    rate = _Moving(JobTable.rate, "Work per second now; zero for those that do not run.")
 
     @property
     def locked(self) -> Bools:

@@ -20,7 +20,8 @@ from gantline.engine import host_resources
 from gantline.engine.advance import arrive, finish_due, next_finish, next_movable
 from gantline.engine.agenda import answer_ends
 from gantline.engine.declared_key import LinearKey, coefficients, next_threshold, sum_of
-from gantline.engine.drivers.key_reading import Within, time_said
+from gantline.engine.drivers.key_reading import Within
+from gantline.engine.drivers.questions import AskedColumns, Questions, room_for, show
 from gantline.engine.drivers.six_steps import (
     LoopBounds,
     LoopClock,
@@ -67,6 +68,7 @@ class OnTables(NamedTuple):
     said: Floats  # keys of all active rows, as the policy gives them
     quotas: QuotaNotes
     passes: bool  # the policy need not be asked while nothing can start
+    shown: AskedColumns  # what the next question is about
 
 
 @kernel
@@ -181,6 +183,7 @@ def _decide(on: OnTables, number: Ints, clock: LoopClock, now: float) -> int:
             out[0], out[1] = 0, 0
             return Outcome.GO_ON
         count[LoopCount.READY] = Stage.KNOWN
+        show(on.t, on.lists, now, on.shown)
         return Outcome.KEYS
     if not ASKS:
         _add_up_changed(on, now)
@@ -251,6 +254,7 @@ class _Loop:
         rows = self.state.tables.F.shape[1]
         self._changed, self._said = np.ones(rows, dtype=np.bool_), np.zeros(rows)
         self._asked_before = self.state.decision
+        self.shown = room_for(rows if key is None else 0)
         self._standstill = Standstill(engine)
         self._quotas = engine.quotas.notes(rows if engine.quotas.active else 0)
         self._on = self._store()
@@ -259,7 +263,7 @@ class _Loop:
         state, key = self.state, self._key or LinearKey()
         where = (state.matrices, state.lists, state.rules, state.log.columns, state.scratch, state.out)
         weights = coefficients(key), np.array(key.thresholds, dtype=np.float64)
-        return OnTables(*where, *weights, self._changed, self._said, self._quotas, self._passes)
+        return OnTables(*where, *weights, self._changed, self._said, self._quotas, self._passes, self.shown)
 
     def go_on(self) -> int:
         """Until something is needed that compiled code does not have."""
@@ -324,34 +328,20 @@ def run_asking_keys(engine: Engine, policy: OrderPolicy, within: Within, bounds:
 
     A policy that stops nothing and does not say how long its order holds is not asked while all that wait ask for more than is free.
     """
-    says_until, state = type(policy).valid_until is not OrderPolicy.valid_until, engine.state
-    run = _Loop(engine, bounds, None, not says_until)
-    code, questions = run.go_on(), 0
+    state = engine.state
+    run = _Loop(engine, bounds, None, passes=type(policy).valid_until is OrderPolicy.valid_until)
+    leaves_reasons = engine.quotas.active or state.SI[Switch.MISFIT] == _STOP  # a key may look at them
+    questions, asked, code = Questions(state, policy, within, run.shown), 0, run.go_on()
     while code == Outcome.KEYS:
-        run.write_reasons()
-        state.now, state.decision, questions = run.now, run.decision, questions + 1
-        answer = _ask(engine, policy, within, says_until)
+        if leaves_reasons:
+            run.write_reasons()
+        state.now, state.decision, asked = run.now, run.decision, asked + 1
+        answer = questions.ask()
         if answer is None:
             code = Outcome.ASK
             break
         run.enter(*answer)
-        if questions % _PROGRESS_EVERY == 0:
+        if asked % _PROGRESS_EVERY == 0:
             run.report_progress()
         code = run.go_on()
     return run.end(code)
-
-
-def _ask(engine: Engine, policy: OrderPolicy, within: Within, says_until: bool) -> tuple[Floats, float] | None:
-    """The keys in order of arrival, and when the order might change although nothing happens (NaN: it does not say).
-
-    None: neither is one. Then the policy is asked for a whole plan, which reports its mistake.
-    """
-    snapshot, count = engine.state.snapshot(), len(engine.state.rows)
-    try:
-        said, until = within(lambda: (policy.key(snapshot), time_said(policy.valid_until(snapshot)) if says_until else None))
-        keys = np.asarray(said, dtype=np.float64)
-        return (keys, math.nan if until is None else until) if keys.shape == (count,) else None
-    except KeyboardInterrupt:
-        raise
-    except BaseException:
-        return None
