@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterator
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -43,11 +43,7 @@ def scheduled(listener: Listener, epoch: int = 3) -> dict[str, str]:
 
 
 @pytest.fixture
-def parts(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
+def parts(monkeypatch: pytest.MonkeyPatch) -> Any:
     """The modules of an example."""
     monkeypatch.syspath_prepend(str(LIVE_GPU))
-    import predict
-
-    yield predict
-    for name in ("predict", "run", "live", "history", "measure", "workload"):
-        sys.modules.pop(name, None)
+    return import_module("predict")

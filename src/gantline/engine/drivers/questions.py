@@ -11,10 +11,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gantline.cli.console import Column
 from gantline.core.arrays import Floats, Ints
 from gantline.core.cluster_now import ClusterNow
-from gantline.core.columns import MOVING, JobTable, gather
+from gantline.core.columns import MOVING, JobTable, TableColumn, gather
 from gantline.core.jit import kernel
 from gantline.core.policy import OrderPolicy
 from gantline.core.tables import Matrices, sealed
@@ -103,6 +102,6 @@ class Questions:
 
 def _code(name: object) -> int | None:
     """The code of a column as jobs call it; None: it is made of others."""
-    if isinstance(name, Column):
+    if isinstance(name, TableColumn):
         return int(name.place) if name.kind is np.float64 else ~int(name.place)
     return MOVING + int(name[1].place) if isinstance(name, tuple) else None

@@ -107,9 +107,9 @@ def _write_result(simulation: Simulation, rounds: ShockwaveRounds) -> None:
     )  # fmt: skip
     simulation.state.now = rounds.clock
     simulation.engine.decisions = rounds.passes
-    seats = DeviceCalendar(simulation.state.tables.D.shape[1])
+    calendar = DeviceCalendar(simulation.state.tables.D.shape[1])
     held = sorted((one for spells in rounds.spells.values() for one in spells), key=lambda one: (one.begin, one.row))
-    write_intervals(simulation, (one._replace(devices=seats.take(jobs[one.row].gang, one.begin, one.end)) for one in held))
+    write_intervals(simulation, (one._replace(devices=calendar.take(jobs[one.row].gang, one.begin, one.end)) for one in held))
 
 
 def _fairness(rounds: ShockwaveRounds) -> dict[str, Any]:
