@@ -10,11 +10,11 @@ import pytest
 from tests.engine.states import commit, engine_of
 from tests.jobs import gangs
 
-from gantline.core.columns import Device, Job, Node
-from gantline.core.facts import Costs
+from gantline.core.columns import Job
 from gantline.core.phases import Phase
-from gantline.core.plan import Assignment, Mode, Part, Plan
+from gantline.core.plan import Assignment, Assignments, Mode, Part, Plan
 from gantline.core.reasons import Reason
+from gantline.engine.commit.commit import commit_assignments
 from gantline.engine.engine import Engine
 
 A, B, C = 0, 1, 2
@@ -79,61 +79,6 @@ def test_a_gang_that_runs_does_not_lose_its_place_to_a_meaningless_row(asked: As
     assert engine.state.tables.I[Job.RESTARTS, A] == 0
 
 
-def test_devices_that_others_hold_are_not_given() -> None:
-    engine = engine_of(gangs(2, 2), "1x4")
-    commit(engine, [Assignment(A, devices=(1, 2)), Assignment(B, devices=(2, 3))])
-
-    assert held(engine, A) == (1, 2)
-    assert reason(engine, B) is Reason.RESOURCES
-
-
-def test_a_gang_that_cannot_move_stays_where_it_is() -> None:
-    engine = engine_of(gangs(2, 2), "1x4")
-    commit(engine, [Assignment(A, devices=(0, 1)), Assignment(B, devices=(2, 3))])
-    commit(engine, [Assignment(B), Assignment(A, devices=(2, 3))], at=10.0)
-
-    assert held(engine, A) == (0, 1)
-    assert engine.state.tables.I[Job.PREEMPTIONS, A] == 0
-    assert engine.state.out.tolist() == [0, 0]
-
-
-def test_two_gangs_swap_places() -> None:
-    engine = engine_of(gangs(2, 2), "1x4", costs=Costs(move=5.0))
-    commit(engine, [Assignment(A, devices=(0, 1)), Assignment(B, devices=(2, 3))])
-    commit(engine, [Assignment(A, devices=(2, 3)), Assignment(B, devices=(0, 1))], at=10.0)
-
-    assert (held(engine, A), held(engine, B)) == ((2, 3), (0, 1))
-    assert engine.state.tables.F[Job.SINCE, [A, B]].tolist() == [15.0, 15.0]
-
-
-def test_a_gang_whose_old_place_is_taken_and_whose_new_one_is_not_free_stops() -> None:
-    engine = engine_of(gangs(2, 2, 2), "1x6")
-    commit(engine, [Assignment(A, devices=(0, 1)), Assignment(C, devices=(4, 5))])
-    commit(engine, [Assignment(B, devices=(0, 1)), Assignment(C), Assignment(A, devices=(4, 5))], at=10.0)
-
-    assert held(engine, B) == (0, 1)
-    assert not running(engine, A)
-    assert reason(engine, A) is Reason.RESOURCES
-    assert engine.state.tables.F[Job.SAFE, A] == pytest.approx(10.0)  # stopped on purpose: nothing is lost
-
-
-def test_growth_that_finds_no_room_changes_nothing() -> None:
-    engine = engine_of(gangs(2, 1), "1x3", costs=Costs(resize=10.0))
-    commit(engine, [Assignment(A), Assignment(B)])
-    commit(engine, [Assignment(A, gpus=3), Assignment(B)], at=10.0)
-
-    assert held(engine, A) == (0, 1)
-    assert engine.state.tables.F[Job.DUE, A] == pytest.approx(1000.0)
-
-
-def test_those_who_shrink_make_room_for_those_listed_before_them() -> None:
-    engine = engine_of(gangs(3, 2), "1x4")
-    commit(engine, [Assignment(A)])
-    commit(engine, [Assignment(B), Assignment(A, gpus=2)], at=10.0)
-
-    assert (held(engine, A), held(engine, B)) == ((0, 1), (2, 3))
-
-
 def test_a_share_and_the_gang_that_held_its_type_do_not_both_get_it() -> None:
     engine = engine_of(gangs(1, 1), "1x1")
     commit(engine, [Assignment(A)])
@@ -161,28 +106,6 @@ def test_devices_beside_a_share_are_given_up_to_the_last_one() -> None:
         assert running(engine, B) is runs
 
 
-# --- who must not be touched ---------------------------------------------------------------------------------------------
-def test_a_locked_gang_stays_whatever_the_plan_says() -> None:
-    engine = engine_of(gangs(2, 2), "1x4")
-    commit(engine, [Assignment(A, devices=(0, 1))])
-    engine.state.tables.I[Job.LOCKED, A] = 1
-    for plan in ([], [Assignment(A, devices=(2, 3))], [Assignment(A, gpus=4)], [Assignment(A, share=0.5)]):
-        commit(engine, plan, at=engine.state.now + 10.0)
-        assert held(engine, A) == (0, 1)
-
-
-def test_within_its_minimum_run_time_a_gang_is_neither_stopped_nor_moved() -> None:
-    engine = engine_of(gangs(2, 2), "1x4", min_run=50.0)
-    commit(engine, [Assignment(A, devices=(0, 1))])
-    commit(engine, [Assignment(A, devices=(2, 3))], at=10.0)
-    assert held(engine, A) == (0, 1)
-    commit(engine, [Assignment(B, devices=(0, 1))], at=20.0)
-    assert held(engine, A) == (0, 1)
-    assert not running(engine, B)
-    commit(engine, [Assignment(B, devices=(0, 1))], at=50.0)
-    assert held(engine, B) == (0, 1)
-
-
 def test_who_is_not_in_the_plan_knows_why_it_waits() -> None:
     engine = engine_of(gangs(1, 1), "1x2")
     commit(engine, [Assignment(A, within="node")])
@@ -193,55 +116,6 @@ def test_who_is_not_in_the_plan_knows_why_it_waits() -> None:
 # --- groups --------------------------------------------------------------------------------------------------------------
 def pair(first: int, second: int, **more: Any) -> list[Assignment]:
     return [Assignment(k, group=0, mode=Mode.SPACE, **more) for k in (first, second)]
-
-
-def test_strangers_may_not_use_a_shared_device() -> None:
-    engine = engine_of(gangs(1, 1, 1), "1x1")
-    commit(engine, [*pair(A, B), Assignment(C, devices=(0,), group=1, mode=Mode.SPACE)])
-
-    assert (held(engine, A), held(engine, B)) == ((0,), (0,))
-    assert reason(engine, C) is Reason.RESOURCES
-
-
-def test_a_running_pair_of_strangers_is_brought_together_by_moving_one() -> None:
-    engine = engine_of(gangs(1, 1), "1x2")
-    commit(engine, [Assignment(A), Assignment(B)])
-    commit(engine, pair(A, B), at=10.0)
-
-    assert (held(engine, A), held(engine, B)) == ((0,), (0,))
-    assert engine.state.tables.I[Job.RESTARTS, [A, B]].tolist() == [0, 1]
-
-
-def test_a_pair_is_parted_and_one_stays() -> None:
-    engine = engine_of(gangs(1, 1), "1x2")
-    commit(engine, pair(A, B))
-    commit(engine, [Assignment(A), Assignment(B)], at=10.0)
-
-    assert sorted([held(engine, A), held(engine, B)]) == [(0,), (1,)]
-    assert engine.state.tables.D[Device.HOLDER].tolist() in ([A, B], [B, A])
-
-
-def test_three_slim_members_spread_over_the_devices_of_a_wide_one() -> None:
-    engine = engine_of(gangs(2, 1, 1, 1), "1x4")
-    commit(engine, [Assignment(k, group=0, mode=Mode.SPACE) for k in range(4)])
-
-    assert [held(engine, k) for k in range(4)] == [(0, 1), (0,), (1,), (0,)]
-
-
-def test_when_the_wide_member_does_not_fit_the_slim_one_runs() -> None:
-    engine = engine_of(gangs(3, 1), "1x3")
-    commit(engine, [Assignment(A, gpus=4, group=0, mode=Mode.SPACE), Assignment(B, group=0, mode=Mode.SPACE)])
-
-    assert not running(engine, A)
-    assert held(engine, B) == (0,)
-
-
-def test_members_use_cpus_each_of_its_own() -> None:
-    engine = engine_of(gangs(1, 1, 1, cpus=3.0), "1x1/8c")
-    commit(engine, [Assignment(k, group=0, mode=Mode.SPACE) for k in range(3)])
-
-    assert [running(engine, k) for k in range(3)] == [True, True, False]
-    assert engine.state.tables.NF[Node.CPUS, 0] == pytest.approx(2.0)
 
 
 def test_turns_follow_their_shares() -> None:
@@ -270,3 +144,22 @@ def test_a_share_of_the_time_has_a_lease_too() -> None:
     engine = engine_of([{"job": "a", **told}], "a:1x1,b:1x1")
     commit(engine, [Assignment(0, 0, share=0.5, until=50.0), Assignment(0, 1, share=0.5, until=50.0)])
     assert engine.state.tables.F[Job.UNTIL, 0] == 50.0
+
+
+def test_another_option_of_the_same_shape_changes_the_speed() -> None:
+    engine = engine_of([{"job": "a", "arrival": 0.0, "gpus": 1, "duration": 100.0, "options": "gpu:1=100|gpu:1=50"}], "1x1")
+    F = engine.state.tables.F
+    for at, option in ((0.0, 0), (10.0, 1)):
+        engine.state.now = at
+        commit_assignments(engine.grants, engine.state.rows, Assignments.of([Assignment(0, option)]))
+    assert F[Job.DUE, 0] == pytest.approx(10.0 + 90.0 / 2)  # ten of a hundred seconds done, the rest twice as fast
+    assert F[Job.DONE, 0] == pytest.approx(10.0)
+
+
+def test_a_lease_that_becomes_longer_is_noticed() -> None:
+    engine = engine_of([{"job": "a", "arrival": 0.0, "gpus": 1, "duration": 1000.0}], "1x1")
+    until = np.array([500.0])
+    for at, end in enumerate((500.0, 500.0, 500.0, 600.0)):
+        until[0] = end
+        commit(engine, Assignments(np.arange(1), until=until), at=float(at))
+        assert engine.state.tables.F[Job.UNTIL, 0] == end

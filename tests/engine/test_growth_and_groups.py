@@ -46,13 +46,6 @@ def test_the_placement_rule_says_whether_growing_is_worth_a_move(placement: str,
     assert check_books(engine.state, engine.grants) == []
 
 
-def test_within_its_minimum_run_a_gang_does_not_move_to_grow() -> None:
-    engine = engine_of(gangs(2, 2), "2x4", placement="consolidated", min_run=60.0)
-    commit(engine, [Assignment(0), Assignment(1)], at=0.0)
-    commit(engine, [Assignment(0, gpus=4), Assignment(1)], at=10.0)
-    assert engine.grants.devices(0)[:2] == (0, 1)
-
-
 def test_servers_leave_the_cpus_that_workers_need() -> None:
     engine = engine_of(gangs(1), "gpu:1x2/4c,gpu:1x0/8c")
     parts = (Part("ps", 0, 2, gpus=0, cpus=2.0), Part("worker", 0, 2, gpus=1, cpus=2.0))

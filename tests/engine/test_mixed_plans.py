@@ -38,7 +38,7 @@ def twins(draw: random.Random) -> tuple[Engine, Engine]:
     ]
     costs = Costs(start=1.0, resume=2.0, resize=3.0, move=4.0, switch=0.5, doubling=0.5)
     settings: dict[str, Any] = {"min_run": draw.choice([0.0, 0.0, 15.0]), "checkpoint": draw.choice([0.0, 7.0])}
-    placement = draw.choice(["first-free", "consolidated"])
+    placement = draw.choice(["first-free", "consolidated", "consolidated:preferred"])
     one, other = (engine_of(rows, "a:2x3/6c,b:1x3/4c,cpu:1x0/6c", costs=costs, placement=placement, **settings) for _ in range(2))
     return one, other
 

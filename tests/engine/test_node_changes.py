@@ -16,12 +16,11 @@ from gantline.core.errors import GantlineError
 from gantline.core.inputs import Action, JobRequest, NodeEvent
 from gantline.core.phases import Phase
 from gantline.core.plan import Assignment, Mode, Part
-from gantline.core.reasons import Reason
 from gantline.core.snapshot import tables_behind
 from gantline.core.snapshot_json import decode_snapshot, encode_snapshot
 from gantline.engine.engine import Engine
 from gantline.engine.gang import settle
-from gantline.engine.node_changes import drain_node, join_node, lose_node, return_node
+from gantline.engine.node_changes import drain_node, join_node, lose_node
 
 A, B, C = 0, 1, 2
 
@@ -84,15 +83,6 @@ def test_a_cordoned_device_of_a_node_that_is_out_of_use_counts_once(change: str)
 
 
 # --- failures -------------------------------------------------------------------------------------------------------------
-def test_a_gang_over_two_nodes_falls_as_a_whole_and_frees_the_other_node() -> None:
-    engine = engine_of(gangs(4, 1), "3x2", checkpoint=30.0)
-    commit(engine, [Assignment(A), Assignment(B)])
-    assert lose(engine, 1, at=100.0) == [A]
-
-    t = engine.state.tables
-    assert (t.I[Job.PHASE, A], t.I[Job.REASON, A]) == (Phase.PENDING, Reason.NODE_LOST)
-    assert t.NI[NodeColumn.FREE].tolist() == [2, 0, 1]
-    assert t.D[Device.HOLDER].tolist() == [FREE, FREE, DOWN, DOWN, B, FREE]
 
 
 @pytest.mark.parametrize(
@@ -106,16 +96,6 @@ def test_work_since_the_last_checkpoint_is_lost(interval: float, kept: float) ->
     lose(engine, 0, at=100.0)
 
     assert facts(engine, A) == pytest.approx((kept, 100.0 - kept))
-
-
-def test_saved_work_is_never_lost() -> None:
-    engine = engine_of(gangs(1), "2x1", checkpoint=60.0)
-    commit(engine, [Assignment(A, nodes=(0,))])
-    commit(engine, [], at=50.0)  # stopped on purpose: 50 are saved
-    commit(engine, [Assignment(A, nodes=(0,))], at=70.0)
-    lose(engine, 0, at=120.0)  # fifty more, none of them saved
-
-    assert facts(engine, A) == pytest.approx((50.0, 50.0))
 
 
 def test_checkpoints_are_counted_from_first_progress_although_the_speed_changed() -> None:
@@ -161,15 +141,6 @@ def test_everybody_who_shares_a_device_of_the_node_falls_and_no_one_else() -> No
     assert t.F[Job.DUE, C] == pytest.approx(10.0 + 995.0)
 
 
-def test_a_grant_of_cpus_only_falls_with_its_node() -> None:
-    engine = engine_of(gangs(1, options="gpu:1=1000|cpu:0/4=2000"), "gpu:1x1,cpu:2x0/8c")
-    commit(engine, [Assignment(A, 1)])
-    assert lose(engine, 1, at=10.0) == [A]
-    commit(engine, [Assignment(A, 1)], at=10.0)
-
-    assert engine.state.tables.I[Job.NODE, A] == 2
-
-
 def test_a_grant_with_parts_falls_with_any_of_its_nodes() -> None:
     engine = engine_of(gangs(1), "gpu:1x2/4c,cpu:1x0/8c")
     commit(engine, [Assignment(A, parts=(Part("ps", 1, 1, gpus=0, cpus=2.0), Part("worker", 0, 2, cpus=1.0)))])
@@ -179,17 +150,6 @@ def test_a_grant_with_parts_falls_with_any_of_its_nodes() -> None:
 
 
 # --- drain, return, join -----------------------------------------------------------------------------------------------
-def test_a_node_that_drains_takes_nobody_in_and_lets_those_there_finish() -> None:
-    engine = engine_of(gangs(1, 1), "1x2")
-    commit(engine, [Assignment(A)])
-    drain_node(engine.state, 0)
-    commit(engine, [Assignment(A), Assignment(B)], at=10.0)
-
-    t = engine.state.tables
-    assert t.I[Job.PHASE].tolist() == [Phase.RUNNING, Phase.PENDING]
-    commit(engine, [Assignment(B)], at=20.0)
-    assert t.D[Device.HOLDER].tolist() == [DOWN, DOWN]
-    assert t.NI[NodeColumn.FREE, 0] == 0
 
 
 def test_on_a_node_that_drains_a_gang_may_shrink_share_and_change_its_cpus_but_not_grow() -> None:
@@ -204,24 +164,6 @@ def test_on_a_node_that_drains_a_gang_may_shrink_share_and_change_its_cpus_but_n
     commit(engine, [Assignment(A, gpus=1)], at=4.0)
     assert engine.grants.devices(A) == (0,)
     assert engine.state.tables.D[Device.HOLDER].tolist() == [A, DOWN, DOWN, DOWN]
-
-
-def test_a_node_that_drains_may_still_fail() -> None:
-    engine = engine_of(gangs(1), "1x1", checkpoint=1000.0)
-    commit(engine, [Assignment(A)])
-    drain_node(engine.state, 0)
-    assert lose(engine, 0, at=10.0) == [A]
-    assert facts(engine, A) == pytest.approx((0.0, 10.0))
-
-
-def test_a_node_returns_with_what_is_still_held_on_it() -> None:
-    engine = engine_of(gangs(1, 1), "1x2")
-    commit(engine, [Assignment(A)])
-    drain_node(engine.state, 0)
-    return_node(engine.state, 0)
-    commit(engine, [Assignment(A), Assignment(B)], at=10.0)
-
-    assert engine.grants.devices(B) == (1,)
 
 
 def test_a_joining_node_is_used_and_nobody_is_disturbed() -> None:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.engine.against_plain import JOBS, NODES, WAYS, WORK, assert_same, both, text
+from tests.engine.against_plain import JOBS, NODES, WAYS, WORK, assert_same, both
 from tests.engine.states import engine_of
 from tests.examples import MORE
 from tests.jobs import gangs, job_row
@@ -18,7 +18,6 @@ from tests.oracles.plain_walk import Way
 from gantline.core.columns import Job
 from gantline.core.plan import Assignment, Plan
 from gantline.core.reasons import Reason
-from gantline.engine.engine import Engine
 from gantline.engine.node_changes import drain_node, lose_node, return_node
 from gantline.engine.ranks import sort_rows
 
@@ -76,34 +75,6 @@ def test_rankings_and_assignments_end_as_a_plain_engine_has_them(
         assert_same(engine, plain, f"step {step}")
 
 
-def engine_with(cluster: str, *ways: Way) -> Engine:
-    """Jobs that run in one way each."""
-    return engine_of([job_row(f"j{k}", way.gpus, WORK, options=text(way)) for k, way in enumerate(ways)], cluster)
-
-
-def test_a_victim_in_whose_place_nothing_fits_goes_home_with_its_cpus() -> None:
-    never = float("inf")
-    engine = engine_with("a:1x1/3c,a:1x1/1c", Way(0, 1, 1.0, 3.0), Way(0, 1, 1.0, 1.0), Way(0, 1, 1.0, 3.0))
-    engine.commit(Plan.rank(np.array([0.0, 1.0, never])))
-    engine.state.now = 10.0
-    engine.commit(Plan.rank(np.array([1.0, 2.0, 0.0])))  # both are stopped for the last one, which fits on the first node only
-    assert [engine.grants.devices(row) for row in range(3)] == [(), (1,), (0,)]
-    assert engine.state.tables.I[Job.RESTARTS, 1] == 0
-    assert check_books(engine.state, engine.grants) == []
-
-
-def test_a_victim_goes_home_only_if_all_its_cpus_are_still_there() -> None:
-    never = float("inf")
-    engine = engine_with("a:1x3/4c", Way(0, 1, 1.0, 0.0), Way(0, 2, 1.0, 2.0), Way(0, 1, 1.0, 2.0))
-    engine.commit(Plan.rank(np.array([0.0, 1.0, never])))
-    assert engine.grants.devices(1) == (1, 2)
-    engine.state.now = 10.0
-    engine.commit(Plan.rank(np.array([never, 1.0, 0.0])))  # the first goes, the last comes: it needs half of what the second holds
-    assert check_books(engine.state, engine.grants) == []
-    assert engine.grants.devices(2) == (0,)
-    assert engine.grants.devices(1) == ()
-
-
 def test_trials_that_fail_leave_no_trace_however_many_there_are() -> None:
     """Each tries to stop eight gangs and finds too few CPUs: what it remembers of them is forgotten again."""
     small = [job_row(f"small{k}", 1, WORK) for k in range(8)]
@@ -131,15 +102,6 @@ def test_after_a_trial_that_failed_the_next_one_looks_at_everybody_again() -> No
     engine.commit(Plan.rank(np.array([2.0, 3.0, 4.0, 5.0, 0.0, 1.0])))
 
     assert [engine.grants.devices(row) for row in range(6)] == [(0,), (1,), (), (), (), (2, 3)]
-
-
-def test_a_gang_larger_than_the_nodes_of_its_type_takes_several_whatever_other_types_have() -> None:
-    rows = [job_row(f"j{gpus}", gpus, WORK, options=f"a:{gpus}={WORK:g}") for gpus in (4, 3)]
-    engine = engine_of(rows, "a:2x2,b:1x3", placement="consolidated")
-    engine.commit(Plan.rank(np.array([0.0, 1.0])))
-    engine.state.now = 10.0
-    engine.commit(Plan.rank(np.array([1.0, 0.0])))
-    assert [engine.grants.devices(row) for row in range(2)] == [(), (0, 1, 2)]
 
 
 @pytest.mark.parametrize("preempt", [False, True])

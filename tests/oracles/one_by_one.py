@@ -36,7 +36,7 @@ from gantline.policies.placement.fit import NodeCounts, Supply, room, supply_for
 from gantline.policies.placement.rules import Together
 
 #: levels that `within` may name
-LEVELS = ("node", "rack", "pool")
+LEVELS = ("node", "rack")
 _SHARING = (Mode.SPACE, Mode.TIME, Mode.INTERLEAVE)
 
 
@@ -104,8 +104,6 @@ def read_entries(
         members = tuple(groups.get(item.group, frozenset()) for item in items)
         chosen = tuple(_option(tables, options, row, item) for item in items)
         kind = _kind(items, claims)
-        if kind == "shared" and not items[0].parts and chosen[0] != IMPOSSIBLE and tables.options.I[Option.GPUS, chosen[0]] == 0:
-            kind = "gang"  # it has no device that it could share, and takes the CPUs of a node
         company = (members[0] if items[0].group >= 0 else open_rows) if kind == "shared" else frozenset()
         if not all(_means_something(tables, item) for item in items) or not _agree(items, kind):
             chosen = (IMPOSSIBLE,) * len(items)
@@ -170,21 +168,7 @@ def _means_something(t: Tables, item: Assignment) -> bool:
     times = not math.isnan(item.until) and math.isfinite(item.offset) and item.batch >= 0 and item.accumulation >= 1
     amounts = all(math.isnan(amount) or amount >= 0.0 for amount in amounts_beside(item))
     places = item.within in ("", *LEVELS) and all(node in nodes for node in item.nodes) and len(set(item.devices)) == len(item.devices)
-    return numbers and times and amounts and places and _parts_mean_something(t, item)
-
-
-def _parts_mean_something(t: Tables, item: Assignment) -> bool:
-    if not item.parts:
-        return True
-    if item.devices or item.nodes or item.span or len({part.role for part in item.parts}) < len(item.parts):
-        return False
-    for part in item.parts:
-        whole = part.count >= 0 and part.gpus >= 0 and min(amounts_beside(part)) >= 0.0
-        known = 0 <= part.type < len(t.cluster.types) and all(0 <= node < t.NI.shape[1] for node in part.nodes)
-        exact = len(part.devices) in (0, part.count * part.gpus) and all(0 <= d < t.D.shape[1] for d in part.devices)
-        if not (whole and known and exact):
-            return False
-    return sum(part.count for part in item.parts) > 0
+    return numbers and times and amounts and places
 
 
 def _agree(items: Sequence[Assignment], kind: str) -> bool:
@@ -287,9 +271,9 @@ def _supply(state: State, option: int, NF: Floats, NI: Ints) -> Supply:
 
 
 def _views(state: State, item: Assignment) -> Iterator[Ints]:
-    """The node table with all other nodes masked, the tightest rack or pool first."""
+    """The node table with all other nodes masked, the tightest rack first."""
     allowed = _only(state.tables.NI, item.nodes)
-    if item.within in ("rack", "pool"):
+    if item.within == "rack":
         level = _level(state, item.within)
         free = {int(k): int(allowed[Node.FREE, level == k].sum()) for k in np.unique(level)}
         for k in sorted(free, key=lambda k: (free[k], k)):
@@ -312,15 +296,11 @@ def _only(NI: Ints, nodes: Sequence[int]) -> Ints:
 
 
 def _level(state: State, name: str) -> Ints:
-    """A number per node: its own, its rack's or its pool's."""
+    """A number per node: its own or its rack's."""
     NI = state.tables.NI
     if name == "rack":
         racks: Ints = NI[Node.RACK]
         return racks
-    if name == "pool":
-        names = [node.pool for node in state.tables.cluster.nodes]
-        codes = {pool: code for code, pool in enumerate(dict.fromkeys(names))}
-        return np.array([codes[pool] for pool in names], dtype=np.int64)
     return np.arange(NI.shape[1], dtype=np.int64)
 
 
@@ -330,14 +310,12 @@ Kept = dict[tuple[str, int], Worker]  # by role and number within the role
 
 
 def kept_workers(before: Sequence[Worker], parts: Sequence[Part]) -> Kept:
-    """Workers that stay in place when a grant changes: the first ones of each role, unless the plan puts them elsewhere."""
+    """Workers that stay in place when a grant changes: the first ones of each role."""
     kept: Kept = {}
     for part in parts:
         alike = [w for w in before if (w.role, len(w.devices), *amounts_beside(w)) == (part.role, part.gpus, *amounts_beside(part))]
         for number, worker in enumerate(alike[: part.count]):
-            there = number >= len(part.nodes) or part.nodes[number] == worker.node
-            if there and (not part.devices or worker.devices == _exact(part, number)):
-                kept[part.role, number] = worker
+            kept[part.role, number] = worker
     return kept
 
 
@@ -354,7 +332,7 @@ def place_parts(tables: Tables, parts: Sequence[Part], kept: Kept) -> tuple[Work
         for number in range(part.count):
             worker = kept.get((part.role, number))
             if worker is None:
-                worker = _place(t, part, number, free, left)
+                worker = _place(t, part, free, left)
                 if worker is None:
                     return None
                 free -= set(worker.devices)
@@ -363,22 +341,15 @@ def place_parts(tables: Tables, parts: Sequence[Part], kept: Kept) -> tuple[Work
     return tuple(placed[part.role, number] for part in parts for number in range(part.count))
 
 
-def _exact(part: Part, number: int) -> tuple[int, ...]:
-    return tuple(part.devices[number * part.gpus : (number + 1) * part.gpus])
-
-
-def _place(t: Tables, part: Part, number: int, free: set[int], left: Floats) -> Worker | None:
-    """One worker: where the plan says, else on the first node with room."""
-    exact = _exact(part, number)
-    nodes = [part.nodes[number]] if number < len(part.nodes) else list(range(t.NI.shape[1]))
-    for node in nodes:
+def _place(t: Tables, part: Part, free: set[int], left: Floats) -> Worker | None:
+    """One worker, on the first node with room."""
+    for node in range(t.NI.shape[1]):
         if t.NI[Node.UP, node] == 0 or t.NI[Node.TYPE, node] != part.type:
             continue
         first, size = int(t.NI[Node.FIRST, node]), int(t.NI[Node.GPUS, node])
-        mine = exact if part.devices else tuple(d for d in range(first, first + size) if d in free)[: part.gpus]
-        here = len(mine) == part.gpus and all(d in free and first <= d < first + size for d in mine)
-        if here and (left[:, node] + SLACK >= amounts_beside(part)).all():
-            return Worker(part.role, node, tuple(mine), *amounts_beside(part))
+        mine = tuple(d for d in range(first, first + size) if d in free)[: part.gpus]
+        if len(mine) == part.gpus and (left[:, node] + SLACK >= amounts_beside(part)).all():
+            return Worker(part.role, node, mine, *amounts_beside(part))
     return None
 
 
@@ -393,18 +364,17 @@ def side_of(workers: Sequence[Worker]) -> Side:
 # Device memory: what gangs may use of it on each device is booked, and a gang for which too little is left is refused
 # with the amounts.
 #
-# A gang takes what the plan allows it (`memory_cap`), else what its job is known to need on each device (the metric
-# `device_memory`). Nothing is counted where a cluster does not state the memory of its devices, or nothing is known of
-# a job.
+# A gang takes what its job is known to need on each device (the metric `device_memory`). Nothing is counted where a cluster
+# does not state the memory of its devices, or nothing is known of a job.
 
 _SLACK = 1e-9
 
 
 class DeviceMemory:
-    """The books of one commit; `planned` is what rows shall have by its plan, where that is not what they have."""
+    """The books of one commit."""
 
-    def __init__(self, tables: Tables, tenants: Callable[[int], list[int]], planned: Mapping[int, Assignment]) -> None:
-        self.tables, self.tenants, self.planned = tables, tenants, planned
+    def __init__(self, tables: Tables, tenants: Callable[[int], list[int]]) -> None:
+        self.tables, self.tenants = tables, tenants
         self.counts = any(tables.cluster.device_memory)
 
     def lacking(self, row: int, devices: Iterable[int]) -> str:
@@ -423,10 +393,6 @@ class DeviceMemory:
 
     def amount(self, row: int) -> float:
         """GB that the row takes of each of its devices."""
-        grant = self.tables.granted.get(row)
-        item = self.planned.get(row) or (None if grant is None else grant.assignment)
-        if item is not None and item.memory_cap < math.inf:
-            return item.memory_cap
         known = self.tables.metrics.get(DEVICE_MEMORY)
         need = math.nan if known is None else float(known[row])
         return need if need > 0.0 else 0.0
@@ -480,7 +446,7 @@ class Pools:
             same_type = bool(OI[Option.TYPE, held.option] == OI[Option.TYPE, w.option])
             pool = self._pools.setdefault(w.company, [])
             both = set(held.devices) | set(pool)
-            inside = len(both) in (len(pool), len(held.devices)) or len(both) <= w.item.size
+            inside = len(both) in (len(pool), len(held.devices))
             if same_type and len(held.devices) == OI[Option.GPUS, w.option] and inside and claims.claim(w, held.devices):
                 staying.add(w.row)
                 self.add(w, held.devices)
@@ -505,31 +471,12 @@ class Pools:
         need, kind = int(t.options.I[Option.GPUS, w.option]), int(t.options.I[Option.TYPE, w.option])
         mine = [d for d in self._pools.get(w.company, ()) if t.NI[Node.TYPE, t.D[Device.NODE, d]] == kind]
         usable = [d for d in mine if self.holdings.is_open(d) and not self.memory.lacking(w.row, (d,))]
-        if w.item.nodes:
-            usable = [d for d in usable if int(t.D[Device.NODE, d]) in w.item.nodes]
-        if w.item.size > len(usable):
-            wider = self._widen(w, usable, need)
-            if wider is not None:
-                return wider
         if len(usable) >= need:
             quiet = sorted(usable, key=lambda d: len(self.holdings.tenants(d)))[:need]
             return [d for d in usable if d in quiet]
         if not usable:
             return choose_devices(self.state, w.row, w.option, w.item)
-        return self._more(w, usable, need)
-
-    def _widen(self, w: Requested, usable: list[int], need: int) -> list[int] | None:
-        """The group has not all the devices yet that it is to share: idle ones of its own first, then free ones, before members stack."""
-        idle = [d for d in usable if not self.holdings.tenants(d)][:need]
-        fresh = min(need - len(idle), w.item.size - len(usable))
-        if fresh + len(idle) < need:
-            return None
-        if not idle:
-            return choose_devices(self.state, w.row, w.option, w.item) if fresh else None
-        return idle if fresh == 0 else self._more(w, idle, need)
-
-    def _more(self, w: Requested, devices: list[int], need: int) -> list[int] | None:
-        return extend(self.state, w.row, w.option, devices, need, w.item)
+        return extend(self.state, w.row, w.option, usable, need, w.item)
 
 
 class Transitions:
@@ -655,10 +602,6 @@ class Kind(ABC):
     def fits(self, w: Requested, change: Change | None) -> Placed | Reason:
         """Where the gang would go, or why it cannot."""
 
-    def take(self, row: int, place: Placed) -> None:
-        """Enter what the row holds from now on."""
-        self.holdings.take(row, place.holding)
-
     def give_back(self, row: int, grant: Grant | None) -> Holding:
         """The row gives up everything. Returns what it held."""
         if grant is not None and grant.fluid:
@@ -774,9 +717,6 @@ class SharedGang(ExactGang):
         if not w.pooled:
             return super().fits(w, change)
         chosen = self.context.pools.find(w)
-        span = w.item.span
-        if chosen is not None and span and len(self.holdings.nodes(chosen)) != span:
-            return Reason.FRAGMENTED
         return self.why_not(w) if chosen is None else Placed(Holding(w.option, tuple(chosen), shared=True))
 
 
@@ -863,7 +803,7 @@ class OneByOne:
         self.before: dict[int, tuple[Holding, Grant | None]] = {}  # of those that gave something up
         self.transitions = Transitions(self.state, self.holdings)
         if self.wanted:
-            self.memory = DeviceMemory(self.t, self.holdings.tenants, {w.row: w.item for w in self.wanted.values() if w.sound})
+            self.memory = DeviceMemory(self.t, self.holdings.tenants)
             self.pools = Pools(self.state, self.holdings, self.memory)
             context = CommitContext(self.state, self.holdings, self.fluid, self.pools, set())
             self.kinds = {name: kind(context) for name, kind in KINDS.items()}

@@ -58,18 +58,6 @@ def test_drf_gives_the_example_of_its_paper() -> None:
     assert np.bincount(owner[started]).tolist() == [3, 2]
 
 
-def test_drf_orders_a_users_jobs_by_arrival_or_by_length() -> None:
-    ways = either((0, 90, 30), (0, 90, 10)).only(np.array([False, True, False, True]))
-    assert named(ways, baselines.drf(ways, cluster(gpus=1), order="fifo")) == [(0, "gpu")]
-    assert named(ways, baselines.drf(ways, cluster(gpus=1), order="sjf")) == [(1, "gpu")]
-
-
-def test_each_job_of_drf_sjf_keeps_to_its_fastest_device() -> None:
-    ways = either((0, 10, 20), (1, 40, 20), (1, 50, 20))
-    fastest = ways.only(ways.fastest(GPU_FIRST))
-    assert named(fastest, baselines.drf(fastest, cluster(gpus=1))) == [(0, "cpu"), (1, "gpu")]
-
-
 @pytest.mark.parametrize(
     ("misfit", "expected"),
     [(FillMisfit.STOP, []), (FillMisfit.PASS, [(2, "cpu")]), (FillMisfit.SKIP, [(1, "cpu"), (2, "cpu")])],
@@ -88,13 +76,6 @@ def test_weights_divide_shares() -> None:
     heavy = Pool(pool.capacity, pool.free, pool.used, np.array([3.0, 1.0]))
     started = baselines.drf(on_gpu, heavy)
     assert np.bincount(on_gpu.user[started]).tolist() == [3, 1]
-
-
-def test_extended_drf_falls_back_to_the_cpu_with_the_jobs_own_demand() -> None:
-    ways = either((0, 60, 5), (0, 30, 9))
-    worth = interchangeable(np.array([1.0, 20.0, 1.0]), COMPUTE)
-    started = baselines.drf_extended(ways, cluster(gpus=1, users=1), worth, GPU_FIRST)
-    assert named(ways, started) == [(0, "gpu"), (1, "cpu")]
 
 
 def test_extended_drf_counts_a_gpu_as_many_cores() -> None:
@@ -126,18 +107,6 @@ def test_equal_share_keeps_everyone_to_a_part_even_if_others_are_idle() -> None:
     assert named(ways, started) == [(0, "gpu"), (1, "gpu"), (2, "cpu"), (3, "cpu")]
 
 
-def test_a_cpu_job_of_a_user_does_not_close_its_gpus() -> None:
-    ways = either((0, 50, 10))
-    running_on_cpu = cluster(gpus=2, nodes=2, used=[[20, 0, 8], [0, 0, 0]])
-    assert named(ways, baselines.equal_share(ways, running_on_cpu, GPU_FIRST)) == [(0, "gpu")]
-
-
-def test_more_users_than_gpus_still_run() -> None:
-    ways = either(*[(user, 50, 10) for user in range(5)])
-    started = baselines.equal_share(ways, cluster(gpus=2, nodes=2, users=5), GPU_FIRST)
-    assert named(ways, started) == [(0, "gpu"), (1, "gpu"), (2, "cpu"), (3, "cpu")]
-
-
 def test_equal_share_put_right_is_quicker_than_the_artifacts() -> None:
     run = simulate(read(reference.path("trace_experiment_40.csv")), "gpu:4x1/0c/64g,cpu:8x0/20c/64g", "es")
     artifacts_mean = 3879.63
@@ -151,19 +120,6 @@ def test_fair_share_hands_idle_users_parts_on() -> None:
     both = either(*[(user, 50, 10) for user in (0, 0, 0, 0, 1)])
     started = baselines.fair_share(both, cluster(gpus=4, nodes=0), GPU_FIRST)
     assert sorted(both.user[started].tolist()) == [0, 0, 0, 1]
-
-
-def test_sjf_takes_the_shortest_pair_on_a_slow_device_too() -> None:
-    ways = either((0, 90, 10), (1, 25, 20), (0, 80, 30))
-    started = baselines.sjf(ways, cluster(gpus=1, nodes=1))
-    assert named(ways, started) == [(0, "gpu"), (1, "cpu")]
-
-
-def test_allox_plus_serves_the_oldest_of_the_aged_first() -> None:
-    ways = either((0, 900, 300), (1, 900, 200), (1, 900, 5))
-    arrival = np.array([0.0, 50.0, 590.0])
-    started = baselines.allox_plus(ways, cluster(gpus=1, nodes=1), arrival, now=600.0)
-    assert named(ways, started) == [(0, "gpu"), (1, "cpu")]
 
 
 METHODS: dict[str, Callable[[Ways, Pool], np.ndarray]] = {

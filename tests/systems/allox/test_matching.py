@@ -9,34 +9,10 @@ import pytest
 from tests.oracles.scheduling import first_of_the_best, least_total
 from tests.systems.allox import reference
 from tests.systems.allox.from_scratch import match_from_scratch
-from tests.systems.allox.in_seconds import Schedule, match
+from tests.systems.allox.in_seconds import match
 
 from gantline.core.errors import UsageError
 from gantline.systems.allox.policies.matching import match as match_ticks
-
-
-def schedule_of(found: Schedule) -> list[list[int]]:
-    """Per machine in use its jobs, first to last."""
-    return [
-        [int(j) for j in np.argsort(found.begin, kind="stable") if found.machine[j] == machine]
-        for machine in range(int(found.machine.max()) + 1)
-    ]
-
-
-def test_short_jobs_go_first_on_one_machine() -> None:
-    found, _ = match(np.array([[26.0], [42.0], [4.0]]), np.array([0]), np.array([0.0]))
-    assert schedule_of(found) == [[2, 0, 1]]
-    assert found.begin.tolist() == [4.0, 30.0, 0.0]
-    assert found.position.tolist() == [2, 1, 3]
-    assert found.total == 106.0
-
-
-def test_a_job_waits_for_the_fast_machine_when_that_pays() -> None:
-    cpu, gpu = 0, 1
-    times = np.array([[100.0, 10.0], [12.0, 10.0]])
-    found, _ = match(times, np.array([cpu, gpu]), np.array([0.0, 5.0]))
-    assert found.machine.tolist() == [gpu, cpu]
-    assert found.starting(idle=np.array([True, False])).tolist() == [1]
 
 
 def test_only_heads_of_idle_machines_start() -> None:

@@ -71,24 +71,6 @@ def test_carried_over_equals_made_from_nothing(events: list[tuple[str, int, list
             assert carried.total == pytest.approx(match_from_scratch(times, machine_type, release)[0])
 
 
-@given(st.integers(0, 2**32 - 1))
-def test_any_prices_at_all_lead_to_the_same_matching(seed: int) -> None:
-    rng = np.random.default_rng(seed)
-    jobs = int(rng.integers(1, 9))
-    kinds, times = rng.integers(0, TYPES, 5), rng.integers(1, 6, (jobs, TYPES)).astype(float)
-    release = rng.integers(0, 5, 5).astype(float)
-    nonsense: State = {
-        "price": rng.integers(-9_000_000, 60_000_000, (TYPES, jobs)),
-        "depth": rng.integers(0, jobs + 1, TYPES),
-        "jobs": np.arange(jobs),
-        "type": rng.integers(0, TYPES, jobs),
-        "position": rng.integers(1, jobs + 1, jobs),
-    }
-    misled, _ = match(times, kinds, release, state=nonsense)
-    fresh, _ = match(times, kinds, release)
-    assert (misled.machine.tolist(), misled.begin.tolist()) == (fresh.machine.tolist(), fresh.begin.tolist())
-
-
 def test_little_is_repaired_when_little_changed() -> None:
     rng = np.random.default_rng(0)
     kinds, release = rng.integers(0, 4, 200), rng.exponential(3600.0, 200)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from random import Random
 
 import numpy as np
@@ -102,14 +101,6 @@ def test_agnostic_fifo_draws_different_types_for_different_seeds_and_keeps_who_r
     assert where(again, instance)[:2] == where(once, instance)
 
 
-def test_the_artifact_overcommits_its_last_type() -> None:
-    instance = cluster(1, 1, 1)
-    found, memory = fifo_artifact(instance, None, 0)
-    assert where(found, instance) == ["v100"] * 4
-    left = replace(instance, jobs=(1, 2, 3), throughput=instance.throughput[1:], scale=instance.scale[1:])
-    assert where(fifo_artifact(left, memory, 0)[0], left) == ["v100"] * 3
-
-
 def test_allox_matches_short_jobs_to_fast_devices_and_keeps_who_runs() -> None:
     instance = cluster(3, 1, 2)
     found, memory = allox(instance)
@@ -123,11 +114,6 @@ def test_allox_matches_short_jobs_to_fast_devices_and_keeps_who_runs() -> None:
         elapsed=[10, 10, 10, 0],
     )
     assert where(allox(later, memory)[0], later) == ["v100", "p100", "k80", "v100"]
-
-
-def test_allox_lets_the_longest_wait() -> None:
-    instance = cluster(1, 1, 1)
-    assert where(allox(instance)[0], instance) == ["v100", "p100", "", "k80"]
 
 
 def test_allox_refuses_gangs() -> None:
