@@ -44,7 +44,7 @@ class AdvanceWindow:
     def overlaps(self, other: AdvanceWindow) -> bool:
         return self.start < other.end and other.start < self.end
 
-    def told(self, now: float) -> str:
+    def in_words(self, now: float) -> str:
         """What is reserved, and when."""
         return f"{', '.join(self.places)} reserved as '{self.name}' {self.when(now)}"
 

@@ -2,7 +2,7 @@
 
 A rule that picks devices places a gang wherever enough of them are free, so whether a gang fits is a matter of counting, and the compiled
 walk answers that. What it started at this instant is then moved to the devices that the rule picks, before anything has happened there.
-Unless the rule is sticky, gangs that ran before are seated anew with the others: those that change devices pay for a move.
+Unless the rule is sticky, gangs that ran before are placed anew with the others: those that change devices pay for a move.
 """
 
 from __future__ import annotations
@@ -32,16 +32,16 @@ class MovedGangs(NamedTuple):
 
 
 class DeviceRules:
-    """Seats gangs after a commit; rows with a grant that names devices, nodes or a group are left alone."""
+    """Places gangs after a commit; rows with a grant that names devices, nodes or a group are left alone."""
 
     def __init__(self, grants: Grants, rule: PlacementRule) -> None:
         self.grants, self.rule = grants, rule
         self.state, self.t, self.holdings = grants.state, grants.state.tables, grants.holdings
 
     def settle_in(self) -> MovedGangs:
-        """Seat the gangs that may be seated; a choice that cannot be, or a gang that is to wait, moves none.
+        """Place the gangs that may be placed; a choice that cannot be, or a gang that is to wait, moves none.
 
-        They are seated in order of arrival, so that the same gangs always sit in the same places, however ranks move meanwhile.
+        They are placed in order of arrival, so that the same gangs always sit in the same places, however ranks move meanwhile.
         """
         if (self.t.options.F[Option.CPUS : Option.CPUS + HOST_RESOURCES] > 0.0).any():
             what = "picks devices and does not count CPUs, memory and storage, which jobs of this run ask for"

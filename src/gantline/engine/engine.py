@@ -77,7 +77,7 @@ class Engine:
         self._late_choices = 0  # of devices, one after the other
         self.misplaced: PlacementError | None = None  # the last choice of devices that could not be
         self._rules: dict[str, PlacementRule] = {}  # those that rankings have named
-        self._ranked = RankingCommit(self.state, self.grants, self.quotas, self._seat)
+        self._ranked = RankingCommit(self.state, self.grants, self.quotas, self._settle)
         self._meet(self.policy)
 
     def _meet(self, policy: Policy) -> None:
@@ -231,7 +231,7 @@ class Engine:
                 self._keep_promises(rows[table.job])
             if apart is not None:
                 write_reasons_of_apart(t, rows[apart])
-            moved, waits = self._seat()
+            moved, waits = self._settle()
             if len(waits):
                 what = f"placement '{state.rule.name}' makes gangs wait, which a plan that assigns does not follow"
                 self.incidents.append(Incident(state.now, state.decision, what))
@@ -293,14 +293,14 @@ class Engine:
         late = state.rows[~np.isin(state.rows, asked)]
         state.tables.jobs.reason[late[state.tables.jobs.phase[late] == Phase.PENDING]] = int(Reason.STALE)
 
-    def _seat(self) -> MovedGangs:
-        """Seat gangs by a rule that picks single devices; one that was late twice in a row is not asked again."""
+    def _settle(self) -> MovedGangs:
+        """Place gangs by a rule that picks single devices; one that was late twice in a row is not asked again."""
         rule, none = self.state.rule, self.state.rows[:0]
         if rule.picks and self._late_choices < NEVER_IN_TIME:
             try:
-                seated = DeviceRules(self.grants, rule).settle_in()
+                settled = DeviceRules(self.grants, rule).settle_in()
                 self._late_choices = 0
-                return seated
+                return settled
             except PlacementError as error:
                 self.misplaced = error
                 self._late_choices = self._late_choices + 1 if isinstance(error, LatePlacementError) else 0

@@ -18,10 +18,10 @@ from gantline.engine.gang import give_back, take_these
 from gantline.engine.shared_devices import (
     GANG_FIRST,
     GANG_OPTION,
-    SEAT_BESIDE,
-    SEAT_DEVICE,
-    SEAT_NEXT,
-    SEAT_ROW,
+    STAKE_BESIDE,
+    STAKE_DEVICE,
+    STAKE_NEXT,
+    STAKE_ROW,
     SharedDevices,
     mark_beside,
     no_shared_devices,
@@ -67,14 +67,14 @@ class Holdings:
         for row, grant in t.granted.items():
             option = int(t.jobs.option[row])
             if grant.shared:
-                for side in grant.side:  # it is entered again, with its seats
+                for side in grant.side:  # it is entered again, with its stakes
                     t.NF[:HOST_RESOURCES, side[0]] += side[1:]
                 self._sit(row, option, grant.devices)
             elif grant.side:
                 self.with_parts[row] = Holding(option, grant.devices, int(t.jobs.node[row]), side=grant.side)
 
     def shared_devices(self, more: int = 0) -> SharedDevices:
-        """Which gangs are on which shared devices, with so many seats to spare."""
+        """Which gangs are on which shared devices, with so many stakes to spare."""
         t = self.state.tables
         self._shared_devices = with_room(self._shared_devices, t.F.shape[1], t.D.shape[1], more)
         return self._shared_devices
@@ -101,18 +101,18 @@ class Holdings:
     def tenants(self, device: int) -> list[int]:
         """The rows that share a device."""
         shared, found = self._shared_devices, []
-        seat, here = shared.seat, int(shared.device[device]) if device < len(shared.device) else -1
+        stake, here = shared.stake, int(shared.device[device]) if device < len(shared.device) else -1
         while here >= 0:
-            found.append(int(seat[SEAT_ROW, here]))
-            here = int(seat[SEAT_BESIDE, here])
+            found.append(int(stake[STAKE_ROW, here]))
+            here = int(stake[STAKE_BESIDE, here])
         return found
 
     def _shared(self, row: int) -> tuple[int, ...]:
         """The devices that a row shares, in rank order."""
-        seat, here, found = self._shared_devices.seat, int(self._shared_devices.gang[GANG_FIRST, row]), []
+        stake, here, found = self._shared_devices.stake, int(self._shared_devices.gang[GANG_FIRST, row]), []
         while here >= 0:
-            found.append(int(seat[SEAT_DEVICE, here]))
-            here = int(seat[SEAT_NEXT, here])
+            found.append(int(stake[STAKE_DEVICE, here]))
+            here = int(stake[STAKE_NEXT, here])
         return tuple(found)
 
     def of(self, row: int) -> Holding:

@@ -32,7 +32,7 @@ from gantline.engine.gang import begin, halt, settle
 from gantline.engine.grants import Grants
 from gantline.engine.holdings import Holding
 from gantline.engine.runs import note_saves
-from gantline.engine.shared_devices import log_seats
+from gantline.engine.shared_devices import log_stakes
 
 
 class PlanChanges:
@@ -294,7 +294,7 @@ class PlanChanges:
         log.reserve(8, self.t.D.shape[1] + 8)
         self.acts[row] = begin(state.matrices, row, *before, stays, returns, state.now, state.rules, state.costs.of_switch, log.columns)
         if turn.shares:
-            log_seats(self.I, self.holdings.shared_devices(), row, log.columns)
+            log_stakes(self.I, self.holdings.shared_devices(), row, log.columns)
         self.out[0] += not stays
         self.out[1] += turn.course is Course.LEAVES
         self._record(turn)

@@ -21,7 +21,7 @@ from gantline.core.plan import ASSIGNMENT_DEFAULTS, Mode
 from gantline.core.tables import Matrices
 from gantline.engine.commit.request import LINES, GrantedColumns
 from gantline.engine.holdings import Holdings
-from gantline.engine.shared_devices import GANG_FIRST, SEAT_DEVICE, SharedDevices, count_beside, crowd_of, list_beside
+from gantline.engine.shared_devices import GANG_FIRST, STAKE_DEVICE, SharedDevices, count_beside, crowd_of, list_beside
 from gantline.engine.state import State
 from gantline.models.gangs import DeviceSharers, SharingColumns
 from gantline.models.model import Gangs
@@ -218,8 +218,8 @@ def _alone(t: Matrices, shared: SharedDevices, row: int) -> float:
     """Work per second by its option, by whether it sits on as few nodes as it can."""
     option, spread = t.I[Job.OPTION, row], t.I[Job.SPREAD, row]
     if spread > 1:
-        seat = shared.gang[GANG_FIRST, row]
-        first = shared.seat[SEAT_DEVICE, seat] if seat >= 0 else t.I[Job.HEAD, row]
+        stake = shared.gang[GANG_FIRST, row]
+        first = shared.stake[STAKE_DEVICE, stake] if stake >= 0 else t.I[Job.HEAD, row]
         size = t.NI[Node.GPUS, t.D[Device.NODE, first]]
         if spread > (t.I[Job.HELD, row] + size - 1) // size:
             return float(t.OF[Option.RATE_SPREAD, option])

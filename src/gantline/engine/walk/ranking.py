@@ -31,9 +31,9 @@ class Walked(NamedTuple):
 class RankingCommit:
     """Commits rankings; it keeps the last order, for regimes that break ties by it."""
 
-    def __init__(self, state: State, grants: Grants, quotas: QuotaGate, seat: Callable[[], MovedGangs]) -> None:
+    def __init__(self, state: State, grants: Grants, quotas: QuotaGate, put: Callable[[], MovedGangs]) -> None:
         self.state, self.grants, self.quotas = state, grants, quotas
-        self._seat = seat  # puts gangs on single devices
+        self._put = put  # puts gangs on single devices
         self._last_order: Ints = np.zeros(0, dtype=np.int64)
 
     def commit(self, ranking: Ranking, rows: Ints, strict: bool) -> Walked:
@@ -58,7 +58,7 @@ class RankingCommit:
                 next_finish = rank_and_walk(
                     state.matrices, state.lists, key, rows, state.now, state.rules, log.columns, state.scratch, state.out
                 )
-            moved, waits = self._seat()
+            moved, waits = self._put()
             if undo is None or not len(waits):
                 break
             made_wait = np.concatenate([made_wait, waits])

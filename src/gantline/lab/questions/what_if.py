@@ -125,7 +125,7 @@ def _compare(snapshot: Snapshot, here: list[Rolled], there: list[Rolled], now_ca
     slower = np.median(after, axis=0) > np.median(before, axis=0) + 1e-6 if len(ids) else np.zeros(0, dtype=bool)
     unended = np.array([~np.isfinite(one.finish) for one in (*here, *there)]).reshape(len(here) + len(there), len(ids)).any(axis=0)
     later = tuple(ids[k] for k in np.flatnonzero(slower))
-    windows = tuple(window.told(snapshot.now) for window in snapshot.windows)
+    windows = tuple(window.in_words(snapshot.now) for window in snapshot.windows)
     return WhatIf(now_called, called, len(ids), len(here), setup.over, tuple(differences), int(unended.sum()), later, windows)
 
 

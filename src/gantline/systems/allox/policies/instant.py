@@ -6,7 +6,7 @@ per type, in that order, since cores of a GPU node are of no use to a job that a
 
 A *machine* of the matching is a device. For jobs that run on cores alone it is what the largest such job asks for: a whole
 node where nodes are as large as jobs (AlloX' setting), several machines per node otherwise. Totals may suffice where no single node
-does, so what is chosen is seated on nodes before it is planned.
+does, so what is chosen is placed on nodes before it is planned.
 """
 
 from __future__ import annotations
@@ -47,22 +47,22 @@ def needs_of(table: OptionTable, options: Ints, types: int) -> tuple[Ints, Float
     return 2 * type_ + (gpus == 0), need
 
 
-def first_unseated(OF: Floats, OI: Ints, NF: Floats, NI: Ints, options: Ints) -> int:
+def first_without_place(OF: Floats, OI: Ints, NF: Floats, NI: Ints, options: Ints) -> int:
     """The first of the options, in order, that finds no node with room once the earlier ones are seated; -1: all do.
 
     What they take is written into the node tables.
     """
-    return _seat(OF, OI, NF, NI, options, np.empty(NI.shape[1] + 1, np.int64), np.empty(NI.shape[1] + 1, np.int64))
+    return _place_in_order(OF, OI, NF, NI, options, np.empty(NI.shape[1] + 1, np.int64), np.empty(NI.shape[1] + 1, np.int64))
 
 
 @kernel
-def _seat(OF: Floats, OI: Ints, NF: Floats, NI: Ints, options: Ints, nodes: Ints, counts: Ints) -> int:
+def _place_in_order(OF: Floats, OI: Ints, NF: Floats, NI: Ints, options: Ints, nodes: Ints, counts: Ints) -> int:
     """The same with room for the nodes of one option, and one more."""
-    seats = NodeCounts(nodes, counts)
+    counts_here = NodeCounts(nodes, counts)
     for i in range(options.size):
         o = options[i]
         supply = supply_for(NF, NI, OF, OI, o, False)
-        used = choose_first_free(supply, OI[Option.GPUS, o], OI[Option.NODES, o], seats)
+        used = choose_first_free(supply, OI[Option.GPUS, o], OI[Option.NODES, o], counts_here)
         if used == 0:
             return i
         for k in range(used):
@@ -125,7 +125,7 @@ class Samples:
         jobs, OF, OI = snapshot.jobs, snapshot.options.F, snapshot.options.I
         kinds, needs = needs_of(snapshot.options, np.array([option]), self.types)
         kind, need = int(kinds[0]), needs[0]
-        if kind in closed or first_unseated(OF, OI, self.NF, self.NI, np.array([option])) >= 0:
+        if kind in closed or first_without_place(OF, OI, self.NF, self.NI, np.array([option])) >= 0:
             closed.add(kind)
             return 0
         speed = float(jobs.metric(f"speed.{snapshot.cluster.types[kind // 2]}")[position])
@@ -294,21 +294,21 @@ class Instant:
         return score
 
     # --- the answer -----------------------------------------------------------------------------------------------------
-    def seat(self, choose: Callable[[Ways], Ints]) -> Ints:
+    def place(self, choose: Callable[[Ways], Ints]) -> Ints:
         """The ways that start, in order, such that each finds room on nodes; `choose` is asked again without one that does not."""
         kept = np.arange(len(self.ways.job))
         for _ in range(_TRIES):
             chosen = kept[choose(self.ways if len(kept) == len(self.ways.job) else self.ways.only(kept))]
-            bad = self._unseated(chosen)
+            bad = self._without_place(chosen)
             if bad < 0:
                 return chosen
             kept = kept[kept != chosen[bad]]
         while bad >= 0:
             chosen = np.delete(chosen, bad)
-            bad = self._unseated(chosen)
+            bad = self._without_place(chosen)
         return chosen
 
-    def _unseated(self, chosen: Ints) -> int:
+    def _without_place(self, chosen: Ints) -> int:
         """The first of the chosen ways that finds no node, beside jobs that run already in the way chosen for them; -1: all do."""
         if not len(chosen):
             return -1
@@ -318,7 +318,7 @@ class Instant:
         NF, NI = self.NF.copy(), self.NI.copy()
         if self.everyone:
             NF, NI = self._vacated(self.competing[~np.isin(self.competing, places[~moving])])
-        bad = first_unseated(self.options.F, self.options.I, NF, NI, option[moving])
+        bad = first_without_place(self.options.F, self.options.I, NF, NI, option[moving])
         return bad if bad < 0 else int(np.flatnonzero(moving)[bad])
 
     def plan(self, chosen: Ints, **rest: Any) -> Plan:

@@ -95,7 +95,7 @@ class AlloX(Policy):
                 jobs, kinds = np.concatenate((jobs, more[0])), np.concatenate((kinds, more[1]))
             return way[jobs, kinds]
 
-        chosen = instant.seat(match)
+        chosen = instant.place(match)
         return chosen, state if len(instant.competing) >= _WORTH_KEEPING else None, steady and tries == 1
 
 
@@ -136,7 +136,7 @@ class Filling(Policy):
         instant = Instant(snapshot, read_weights(self.weights), everyone=self.preemptive, samples=samples)
         chosen = instant.ways.job[:0]
         if len(instant.ways.job):
-            chosen = instant.seat(lambda ways: self.choose(instant, ways))
+            chosen = instant.place(lambda ways: self.choose(instant, ways))
         memory = None if samples is None else {"samples": samples.made}
         return instant.plan(chosen, valid_until=self.valid_until(instant), memory=memory)
 
