@@ -118,7 +118,7 @@ def serve(arguments: argparse.Namespace, line: Connection) -> None:
     board = LiveBoard(lambda: crowd.view, lambda at: at)
     access = Names()
     service = SimpleNamespace(access=access, audiences=Audiences(board), pump=Pump(board, lambda: False))
-    config = uvicorn.Config(assembled(service, (routes.router,), LOOPBACK), port=0, log_config=None, lifespan="off")  # type: ignore[arg-type]
+    config = uvicorn.Config(assembled(service, (routes.board_router,), LOOPBACK), port=0, log_config=None, lifespan="off")  # type: ignore[arg-type]
     server = uvicorn.Server(config)
     threading.Thread(target=server.run, daemon=True).start()
     while not server.started:

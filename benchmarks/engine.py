@@ -77,7 +77,7 @@ def per_decision(plans: Callable[[int], Plan]) -> tuple[float, float]:
 
     def ask() -> None:
         if one.grants.minds_changes:
-            one.grants.before_decision()
+            one.grants.before_decision(one.futile.note)
         one.state.snapshot()
 
     question = timed(lambda: [ask() for _ in range(DECISIONS)] and None)
